@@ -1,0 +1,14 @@
+//! Personalized peer-to-peer learning, one file per algorithm, each as one agent runs it.
+//!
+//! All of them minimize, in their own way, the objective of Bellet et al. (2018), equation (2):
+//!
+//! Q(Theta) = 1/2 sum_{i<j} W_ij |Theta_i - Theta_j|^2 + mu sum_i D_ii c_i L_i(Theta_i)
+//!
+//! with L_i(theta) = (1/m_i) sum_k l(theta; x_k, y_k) + lambda_i |theta|^2. See [`Problem`].
+
+pub mod kernel;
+pub mod loss;
+mod problem;
+
+pub use loss::Loss;
+pub use problem::{Dataset, Points, Problem, Regularization, Shard};

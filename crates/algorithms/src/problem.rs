@@ -1,0 +1,171 @@
+//! The personalized learning problem: whose data, which loss, which graph, which trade-off.
+
+use crate::Loss;
+use sottovoce_core::{Graph, PeerId};
+
+/// The training points of all agents, in one piece: agent after agent, row after row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dataset {
+    dimension: usize,
+    offsets: Vec<usize>,
+    features: Vec<f64>,
+    labels: Vec<f64>,
+}
+
+impl Dataset {
+    /// No agents yet.
+    ///
+    /// # Panics
+    /// When `dimension` is zero.
+    pub fn new(dimension: usize) -> Self {
+        assert!(dimension > 0, "a model has at least one coordinate");
+        Dataset { dimension, offsets: vec![0], features: Vec::new(), labels: Vec::new() }
+    }
+
+    /// Appends the points of the next agent, row after row.
+    ///
+    /// # Panics
+    /// When there are not exactly `dimension` features for each label.
+    pub fn push_agent(&mut self, features: &[f64], labels: &[f64]) {
+        assert_eq!(features.len(), labels.len() * self.dimension, "one row of features for each label");
+        self.features.extend_from_slice(features);
+        self.labels.extend_from_slice(labels);
+        self.offsets.push(self.labels.len());
+    }
+
+    /// p.
+    pub fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    /// n.
+    pub fn agents(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Points in all.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether nobody has any point.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// m_i.
+    pub fn size(&self, agent: PeerId) -> usize {
+        self.offsets[agent.index() + 1] - self.offsets[agent.index()]
+    }
+
+    /// The largest m_i.
+    pub fn largest(&self) -> usize {
+        self.offsets.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
+    }
+
+    /// The points of one agent.
+    #[inline]
+    pub fn points(&self, agent: PeerId) -> Points<'_> {
+        let (from, to) = (self.offsets[agent.index()], self.offsets[agent.index() + 1]);
+        Points {
+            dimension: self.dimension,
+            features: &self.features[from * self.dimension..to * self.dimension],
+            labels: &self.labels[from..to],
+        }
+    }
+}
+
+/// The points of one agent.
+#[derive(Clone, Copy, Debug)]
+pub struct Points<'d> {
+    /// p.
+    pub dimension: usize,
+    /// x, row after row.
+    pub features: &'d [f64],
+    /// y.
+    pub labels: &'d [f64],
+}
+
+impl<'d> Points<'d> {
+    /// m_i.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether the agent has no data.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// Each point: its features and its label.
+    pub fn iter(&self) -> impl Iterator<Item = (&'d [f64], f64)> + use<'d> {
+        self.features.chunks_exact(self.dimension).zip(self.labels.iter().copied())
+    }
+}
+
+/// lambda_i.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Regularization {
+    /// The same number for every agent.
+    Constant(f64),
+    /// 1 / m_i, the default of the papers.
+    OneOverPoints,
+}
+
+/// The problem (O): min Q(Theta) = 1/2 sum_{i<j} W_ij |Theta_i - Theta_j|^2 + mu sum_i D_ii c_i L_i(Theta_i).
+#[derive(Clone, Debug)]
+pub struct Problem {
+    /// Everyone's training points.
+    pub data: Dataset,
+    /// W.
+    pub graph: Graph,
+    /// l.
+    pub loss: Loss,
+    /// lambda_i.
+    pub regularization: Regularization,
+    /// mu > 0.
+    pub trade_off: f64,
+    /// The m at which confidence reaches one.
+    pub points_max: f64,
+}
+
+impl Problem {
+    /// What agent i alone knows: its points and the public facts about them.
+    #[inline]
+    pub fn shard(&self, agent: PeerId) -> Shard<'_> {
+        let points = self.data.points(agent);
+        let m = points.len() as f64;
+        let regularization = match self.regularization {
+            // Without data L_i is zero, whatever lambda: the agent's term is absent.
+            _ if points.is_empty() => 0.0,
+            Regularization::Constant(lambda) => lambda,
+            Regularization::OneOverPoints => 1.0 / m,
+        };
+        let confidence =
+            if points.is_empty() { 1.0 / (10.0 * self.points_max) } else { (m / self.points_max).min(1.0) };
+        Shard { points, loss: self.loss, regularization, confidence }
+    }
+
+    /// n.
+    pub fn agents(&self) -> usize {
+        self.graph.agents()
+    }
+
+    /// p.
+    pub fn dimension(&self) -> usize {
+        self.data.dimension()
+    }
+}
+
+/// What one agent holds: its private points, and the public loss, lambda_i and c_i.
+#[derive(Clone, Copy, Debug)]
+pub struct Shard<'d> {
+    /// The private points.
+    pub points: Points<'d>,
+    /// l.
+    pub loss: Loss,
+    /// lambda_i; zero without data.
+    pub regularization: f64,
+    /// c_i = min(1, m_i / points-max); 1 / (10 points-max) without data.
+    pub confidence: f64,
+}

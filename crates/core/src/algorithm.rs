@@ -1,0 +1,76 @@
+//! One algorithm, as one agent runs it.
+
+use crate::{Cx, PeerId, Wire};
+use sottovoce_privacy::Exhausted;
+use thiserror::Error;
+
+/// One algorithm, as one agent runs it. `self` holds hyper-parameters only: one value serves all agents.
+///
+/// An implementation sees one agent: its state, its data, and what its neighbours released. It can neither
+/// name another agent's state nor send anything that is not [`Released`](sottovoce_privacy::Released).
+pub trait Algorithm: Sized + Sync {
+    /// The agent's private data (and the public facts about them), lent by the driver at every call.
+    type Data<'d>: Copy;
+    /// Everything else that the agent remembers. Its own last post is kept by the driver.
+    type State: Send;
+    /// What it sends to one peer at a time.
+    type Letter<'a>: Wire<'a>;
+
+    /// Numbers in a post; zero for algorithms that never post.
+    fn post_len(&self) -> usize;
+
+    /// The agent enters: computes its first state and may post or send.
+    fn start(&self, data: Self::Data<'_>, cx: &mut Cx<'_>) -> Result<Self::State, Exhausted>;
+
+    /// The agent's clock ticked.
+    fn on_wake(&self, me: &mut Self::State, data: Self::Data<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted>;
+
+    /// A letter arrived. The driver drops and counts what is rejected.
+    fn on_letter(
+        &self,
+        me: &mut Self::State,
+        data: Self::Data<'_>,
+        from: PeerId,
+        letter: Self::Letter<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Reject>;
+
+    /// The agent's model now: what it posted last, or what it would tell. For the agent's owner only.
+    fn model<'a>(&self, me: &'a Self::State, posted: &'a [f64]) -> &'a [f64];
+}
+
+/// What a wake did to the agent's model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Activity {
+    /// The largest change of a coordinate.
+    pub moved: f64,
+}
+
+/// Why something that a peer sent was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+pub enum Reject {
+    /// The bytes are no message of this algorithm.
+    #[error("not a message of this algorithm")]
+    Malformed,
+    /// A number is NaN or infinite.
+    #[error("a number is not finite")]
+    NotFinite,
+    /// A vector has another length than the task's models.
+    #[error("a vector of the wrong length")]
+    WrongDimension,
+    /// The sender is not a neighbour.
+    #[error("the sender is not a neighbour")]
+    NotANeighbour,
+    /// An old message again, or one that answers nothing that was asked.
+    #[error("out of turn")]
+    OutOfTurn,
+    /// Answering would exceed the privacy budget.
+    #[error("answering would exceed the privacy budget")]
+    Exhausted,
+}
+
+impl From<Exhausted> for Reject {
+    fn from(_: Exhausted) -> Self {
+        Reject::Exhausted
+    }
+}

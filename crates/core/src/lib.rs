@@ -1,0 +1,27 @@
+//! The contract between one agent's algorithm and whatever runs it.
+//!
+//! An [`Algorithm`] is written once, as what one agent does, with no input or output of its own: no clock,
+//! file, socket, environment or global random generator. A driver (the simulator, or the network) owns the
+//! agents, lends each its data and its view of the world ([`Cx`]) at every call, and carries out what the
+//! agent left in its [`Outbox`].
+//!
+//! An agent can speak in two ways. A *post* is its latest released vector: it overwrites the last one and is
+//! read by every neighbour. A *letter* goes to one peer and is consumed once.
+
+mod algorithm;
+mod coin;
+mod context;
+pub mod graph;
+mod peers;
+mod posts;
+mod time;
+pub mod wire;
+
+pub use algorithm::{Activity, Algorithm, Reject};
+pub use coin::Coin;
+pub use context::{Cx, Outbox};
+pub use graph::Graph;
+pub use peers::{Edge, PeerId, Peers};
+pub use posts::{Posts, Rows};
+pub use time::Time;
+pub use wire::{NoLetter, Wire};

@@ -1,0 +1,101 @@
+//! What an agent can read of the latest released vectors.
+
+use crate::{PeerId, Peers};
+
+/// Vectors of one length, one after another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rows {
+    len: usize,
+    values: Vec<f64>,
+}
+
+impl Rows {
+    /// `count` zero vectors of length `len`.
+    pub fn zeros(count: usize, len: usize) -> Self {
+        Rows { len, values: vec![0.0; count * len] }
+    }
+
+    /// Numbers per row.
+    pub fn row_len(&self) -> usize {
+        self.len
+    }
+
+    /// How many rows there are. Rows of length zero are not counted.
+    pub fn count(&self) -> usize {
+        self.values.len().checked_div(self.len).unwrap_or(0)
+    }
+
+    /// Row `k`.
+    #[inline]
+    pub fn row(&self, k: usize) -> &[f64] {
+        &self.values[k * self.len..][..self.len]
+    }
+
+    /// Row `k`, to be overwritten.
+    #[inline]
+    pub fn row_mut(&mut self, k: usize) -> &mut [f64] {
+        &mut self.values[k * self.len..][..self.len]
+    }
+
+    /// Adds a zero row and returns its number.
+    pub fn push_zero(&mut self) -> usize {
+        let k = self.count();
+        self.values.resize(self.values.len() + self.len, 0.0);
+        k
+    }
+
+    /// All numbers, row after row.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// All numbers, to be cut into disjoint pieces and overwritten.
+    pub fn values_mut(&mut self) -> &mut [f64] {
+        &mut self.values
+    }
+}
+
+/// The latest posts an agent knows: its own and, per neighbour, the one with the highest sequence number
+/// that reached it. A neighbour that has not been heard yet counts as the zero vector, which is the public
+/// starting point of every algorithm that posts.
+#[derive(Clone, Copy, Debug)]
+pub enum Posts<'a> {
+    /// Every post reaches everyone at once, so one row per agent is enough.
+    Board {
+        /// One row per agent.
+        rows: &'a Rows,
+        /// The agent that reads.
+        me: PeerId,
+        /// Its neighbours.
+        peers: Peers<'a>,
+    },
+    /// Posts travel on their own over each edge.
+    PerEdge {
+        /// Versions that some agent still sees.
+        versions: &'a Rows,
+        /// The version that is this agent's own last post.
+        mine: u32,
+        /// By position of the neighbour: the version it last delivered here.
+        seen: &'a [u32],
+    },
+}
+
+impl<'a> Posts<'a> {
+    /// This agent's own last post.
+    #[inline]
+    pub fn mine(&self) -> &'a [f64] {
+        match *self {
+            Posts::Board { rows, me, .. } => rows.row(me.index()),
+            Posts::PerEdge { versions, mine, .. } => versions.row(mine as usize),
+        }
+    }
+
+    /// The last post heard from the neighbour at position `k`.
+    #[inline]
+    pub fn last(&self, k: usize) -> &'a [f64] {
+        match *self {
+            Posts::Board { rows, peers, .. } => rows.row(peers.edge(k).peer.index()),
+            Posts::PerEdge { versions, seen, .. } => versions.row(seen[k] as usize),
+        }
+    }
+}

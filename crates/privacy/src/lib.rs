@@ -1,0 +1,25 @@
+//! Differential privacy, alone and usable by others.
+//!
+//! Everything that leaves an agent passes one door, the [`Gate`]: it writes a [`Charge`] to the agent's
+//! [`Ledger`] first and only then hands out a [`Released`] value. Nothing outside this crate can make a
+//! [`Released`], and nothing else can be sent. A run without privacy uses the same door: its ledger says
+//! epsilon = infinity.
+//!
+//! | word | meaning |
+//! |---|---|
+//! | release | anything data-dependent that leaves an agent |
+//! | charge | what a release costs |
+//! | ledger | the append-only list of an agent's charges |
+//! | accountant | a pure reader of the ledger that returns an epsilon |
+
+mod account;
+mod event;
+mod gate;
+mod ledger;
+mod released;
+
+pub use account::{Accountant, Sum};
+pub use event::{Audience, Event};
+pub use gate::{Budget, Exhausted, Gate};
+pub use ledger::{Charge, Ledger};
+pub use released::{Public, Released};
