@@ -8,6 +8,7 @@
 
 pub mod kernel;
 pub mod loss;
+pub mod personal;
 mod problem;
 
 pub use loss::Loss;

@@ -47,7 +47,7 @@ pub struct Activity {
 }
 
 /// Why something that a peer sent was dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
 pub enum Reject {
     /// The bytes are no message of this algorithm.
     #[error("not a message of this algorithm")]

@@ -19,23 +19,11 @@ pub struct Cx<'a> {
     pub posts: Posts<'a>,
     /// Working memory whose contents do not survive the event; kept by the driver so that no event allocates.
     pub scratch: &'a mut Vec<f64>,
-    /// What the driver carries out after the event.
+    /// The way to speak; the driver carries it out after the event.
     pub outbox: &'a mut Outbox,
 }
 
-impl Cx<'_> {
-    /// Replaces this agent's post, for all neighbours.
-    pub fn post(&mut self, post: Released<&[f64]>) {
-        self.outbox.post(post.into_inner());
-    }
-
-    /// Sends a letter to one peer.
-    pub fn send<'l, L: Wire<'l>>(&mut self, to: PeerId, letter: Released<L>) {
-        self.outbox.send(to, &letter.into_inner());
-    }
-}
-
-/// What one event wants done. Buffers are kept from event to event.
+/// What one event wants done. It takes nothing but released values. Buffers are kept from event to event.
 #[derive(Debug, Default)]
 pub struct Outbox {
     posted: bool,
@@ -53,14 +41,25 @@ struct Sent {
 }
 
 impl Outbox {
-    fn post(&mut self, post: &[f64]) {
-        assert!(post.iter().all(|value| value.is_finite()), "a model must stay finite");
+    /// Replaces this agent's post, for all neighbours.
+    ///
+    /// # Panics
+    /// When a number is not finite: an algorithm must never come to that.
+    pub fn post(&mut self, post: Released<&[f64]>) {
+        let post = post.into_inner();
+        let finite = post.iter().fold(true, |finite, value| finite & value.is_finite());
+        assert!(finite, "a model must stay finite");
         self.posted = true;
         self.post.clear();
         self.post.extend_from_slice(post);
     }
 
-    fn send<'l, L: Wire<'l>>(&mut self, to: PeerId, letter: &L) {
+    /// Sends a letter to one peer.
+    ///
+    /// # Panics
+    /// When the letter is longer than [`LETTER_BYTES_MAX`].
+    pub fn send<'l, L: Wire<'l>>(&mut self, to: PeerId, letter: Released<L>) {
+        let letter = letter.into_inner();
         let start = self.bytes.len();
         letter.encode(&mut self.bytes);
         assert!(self.bytes.len() - start <= LETTER_BYTES_MAX, "a letter of {} bytes", self.bytes.len() - start);

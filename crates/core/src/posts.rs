@@ -60,6 +60,11 @@ impl Rows {
 /// starting point of every algorithm that posts.
 #[derive(Clone, Copy, Debug)]
 pub enum Posts<'a> {
+    /// Nothing has been heard from anyone, itself included: how every agent starts.
+    Unheard {
+        /// The zero vector.
+        zero: &'a [f64],
+    },
     /// Every post reaches everyone at once, so one row per agent is enough.
     Board {
         /// One row per agent.
@@ -85,6 +90,7 @@ impl<'a> Posts<'a> {
     #[inline]
     pub fn mine(&self) -> &'a [f64] {
         match *self {
+            Posts::Unheard { zero } => zero,
             Posts::Board { rows, me, .. } => rows.row(me.index()),
             Posts::PerEdge { versions, mine, .. } => versions.row(mine as usize),
         }
@@ -94,6 +100,7 @@ impl<'a> Posts<'a> {
     #[inline]
     pub fn last(&self, k: usize) -> &'a [f64] {
         match *self {
+            Posts::Unheard { zero } => zero,
             Posts::Board { rows, peers, .. } => rows.row(peers.edge(k).peer.index()),
             Posts::PerEdge { versions, seen, .. } => versions.row(seen[k] as usize),
         }

@@ -1,0 +1,100 @@
+//! One agent as the simulator holds it, and the one way in which it is called.
+
+use crate::simulation::Counters;
+use sottovoce_core::{Activity, Algorithm, Coin, Cx, Graph, Outbox, PeerId, Posts, Time, Wire};
+use sottovoce_privacy::{Exhausted, Gate};
+
+/// What all agents share and none can change.
+pub(crate) struct World<'w, A, D> {
+    pub algorithm: &'w A,
+    pub graph: &'w Graph,
+    pub data: D,
+    pub seed: u64,
+}
+
+/// One agent.
+pub(crate) struct Agent<S> {
+    pub state: S,
+    pub gate: Gate,
+    /// Keys the agent's coins.
+    pub events: u32,
+    /// Wakes in a row in which neither it nor a neighbour moved; counted only with a tolerance.
+    pub still: u32,
+    /// The number of its last wake in the whole run.
+    pub last_wake: u64,
+}
+
+/// Working memory of one thread, kept from event to event.
+#[derive(Default)]
+pub(crate) struct Desk {
+    pub scratch: Vec<f64>,
+    pub outbox: Outbox,
+}
+
+impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> World<'w, A, D> {
+    pub fn start(&self, id: PeerId, zero: &[f64], desk: &mut Desk) -> Result<Agent<A::State>, Exhausted> {
+        let mut gate = Gate::default();
+        let mut cx = self.cx(id, Time::default(), 0, &mut gate, Posts::Unheard { zero }, desk);
+        let state = self.algorithm.start((self.data)(id), &mut cx)?;
+        Ok(Agent { state, gate, events: 0, still: 0, last_wake: 0 })
+    }
+
+    #[inline]
+    pub fn wake(
+        &self,
+        id: PeerId,
+        now: Time,
+        agent: &mut Agent<A::State>,
+        posts: Posts<'_>,
+        desk: &mut Desk,
+    ) -> Result<Activity, Exhausted> {
+        agent.events += 1;
+        let mut cx = self.cx(id, now, agent.events, &mut agent.gate, posts, desk);
+        self.algorithm.on_wake(&mut agent.state, (self.data)(id), &mut cx)
+    }
+
+    /// Lets the agent read a letter. What it rejects is counted, and leaves nothing in the outbox.
+    #[expect(clippy::too_many_arguments, reason = "one event: who, when, from whom, what, with which memory")]
+    pub fn letter(
+        &self,
+        id: PeerId,
+        now: Time,
+        agent: &mut Agent<A::State>,
+        posts: Posts<'_>,
+        from: PeerId,
+        bytes: &[u8],
+        desk: &mut Desk,
+        counters: &mut Counters,
+    ) {
+        agent.events += 1;
+        let mut cx = self.cx(id, now, agent.events, &mut agent.gate, posts, desk);
+        let read = A::Letter::decode(bytes)
+            .and_then(|letter| self.algorithm.on_letter(&mut agent.state, (self.data)(id), from, letter, &mut cx));
+        if let Err(reason) = read {
+            *counters.rejected.entry(reason).or_default() += 1;
+            desk.outbox.clear();
+        }
+    }
+
+    fn cx<'a>(
+        &'a self,
+        me: PeerId,
+        now: Time,
+        event: u32,
+        gate: &'a mut Gate,
+        posts: Posts<'a>,
+        desk: &'a mut Desk,
+    ) -> Cx<'a> {
+        desk.outbox.clear();
+        Cx {
+            me,
+            now,
+            peers: self.graph.peers(me),
+            coin: Coin::new(self.seed, me.0, u64::from(event)),
+            gate,
+            posts,
+            scratch: &mut desk.scratch,
+            outbox: &mut desk.outbox,
+        }
+    }
+}

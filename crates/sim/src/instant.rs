@@ -1,0 +1,295 @@
+//! Instant delivery: one shared board of posts, letters before the next wake.
+
+use crate::{
+    Schedule,
+    agent::{Agent, Desk, World},
+    levels::{Levels, Wake},
+    simulation::{Counters, STILL_WAKES},
+};
+use rayon::prelude::*;
+use sottovoce_core::{Algorithm, Graph, Outbox, PeerId, Posts, Rows, Time, Wire};
+use std::collections::VecDeque;
+
+/// More letters than this in answer to one wake are an algorithm that never stops answering.
+const LETTERS_PER_WAKE_MAX: u64 = 1 << 22;
+
+/// Below this many agents, levels are too thin for a second thread to help.
+const PARALLEL_AGENTS_MIN: usize = 4096;
+
+/// What all agents have said.
+pub(crate) struct Board {
+    rows: Rows,
+    /// By agent: the number of the last wake in which it moved. Empty without a tolerance.
+    moved_at: Vec<u64>,
+    mailbag: Mailbag,
+    wakes_run: u64,
+    workers: Option<Workers>,
+}
+
+/// Letters on their way, in order.
+#[derive(Default)]
+struct Mailbag {
+    bytes: Vec<u8>,
+    letters: VecDeque<Envelope>,
+}
+
+struct Envelope {
+    from: PeerId,
+    to: PeerId,
+    start: usize,
+    end: usize,
+}
+
+impl Board {
+    pub fn new(graph: &Graph, len: usize, threads: usize, tolerance: bool) -> Self {
+        let n = graph.agents();
+        let workers = (threads > 1 && n >= PARALLEL_AGENTS_MIN).then(|| Workers::new(n, threads));
+        Board {
+            rows: Rows::zeros(n, len),
+            moved_at: if tolerance { vec![0; n] } else { Vec::new() },
+            mailbag: Mailbag::default(),
+            wakes_run: 0,
+            workers,
+        }
+    }
+
+    pub fn posts<'a>(&'a self, graph: &'a Graph, me: PeerId) -> Posts<'a> {
+        Posts::Board { rows: &self.rows, me, peers: graph.peers(me) }
+    }
+
+    /// Takes in what an agent said: its post is there for all to read, its letters wait.
+    #[inline]
+    pub fn take(&mut self, graph: &Graph, from: PeerId, outbox: &Outbox, counters: &mut Counters) {
+        if let Some(post) = outbox.posted() {
+            self.rows.row_mut(from.index()).copy_from_slice(post);
+            counters.count_post(graph.peers(from).len(), post.len());
+        }
+        for (to, vectors, bytes) in outbox.letters() {
+            counters.count_letter(vectors, bytes);
+            let start = self.mailbag.bytes.len();
+            self.mailbag.bytes.extend_from_slice(bytes);
+            self.mailbag.letters.push_back(Envelope { from, to, start, end: self.mailbag.bytes.len() });
+        }
+    }
+
+    /// Delivers letters, and the letters written in answer, until there are none.
+    pub fn deliver<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
+        &mut self,
+        world: &World<'w, A, D>,
+        now: Time,
+        agents: &mut [Agent<A::State>],
+        desk: &mut Desk,
+        counters: &mut Counters,
+    ) {
+        let mut delivered = 0u64;
+        while let Some(Envelope { from, to, start, end }) = self.mailbag.letters.pop_front() {
+            delivered += 1;
+            assert!(delivered <= LETTERS_PER_WAKE_MAX, "{delivered} letters in answer to one wake");
+            let posts = Posts::Board { rows: &self.rows, me: to, peers: world.graph.peers(to) };
+            let bytes = &self.mailbag.bytes[start..end];
+            world.letter(to, now, &mut agents[to.index()], posts, from, bytes, desk, counters);
+            self.take(world.graph, to, &desk.outbox, counters);
+        }
+        self.mailbag.bytes.clear();
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of a simulation, lent apart")]
+    pub fn run<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
+        &mut self,
+        wakes: u64,
+        world: &World<'w, A, D>,
+        schedule: &mut Schedule,
+        agents: &mut [Agent<A::State>],
+        still_step: Option<f64>,
+        desk: &mut Desk,
+        counters: &mut Counters,
+    ) {
+        if !<A::Letter<'_> as Wire<'_>>::EXISTS
+            && let Some(mut workers) = self.workers.take()
+        {
+            workers.run(wakes, self, world, schedule, agents, still_step, counters);
+            self.workers = Some(workers);
+            return;
+        }
+        for _ in 0..wakes {
+            let (id, now) = schedule.next_wake();
+            self.wakes_run += 1;
+            let agent = &mut agents[id.index()];
+            let posts = Posts::Board { rows: &self.rows, me: id, peers: world.graph.peers(id) };
+            match world.wake(id, now, agent, posts, desk) {
+                Ok(activity) => {
+                    if let Some(step) = still_step {
+                        let stirred = stirred(&self.moved_at, world.graph, id, agent.last_wake);
+                        if agent.note_wake(self.wakes_run, activity.moved > step, stirred) {
+                            self.moved_at[id.index()] = self.wakes_run;
+                        }
+                    }
+                    self.take(world.graph, id, &desk.outbox, counters);
+                    if <A::Letter<'_> as Wire<'_>>::EXISTS {
+                        self.deliver(world, now, agents, desk, counters);
+                    }
+                }
+                Err(_) => counters.refused += 1,
+            }
+        }
+        counters.wakes += wakes;
+    }
+
+    /// Whether every agent has been still long enough, since the last move of every neighbour.
+    pub fn is_quiet<S>(&self, graph: &Graph, agents: &[Agent<S>]) -> bool {
+        agents.iter().all(|agent| agent.still >= STILL_WAKES)
+            && (0u32..).map(PeerId).zip(agents).all(|(id, agent)| !stirred(&self.moved_at, graph, id, agent.last_wake))
+    }
+}
+
+/// Whether a neighbour has moved since wake number `since`.
+fn stirred(moved_at: &[u64], graph: &Graph, id: PeerId, since: u64) -> bool {
+    graph.peers(id).iter().any(|edge| moved_at[edge.peer.index()] > since)
+}
+
+impl<S> Agent<S> {
+    /// Keeps count of still wakes. Returns whether the agent moved.
+    pub fn note_wake(&mut self, number: u64, moved: bool, stirred: bool) -> bool {
+        self.last_wake = number;
+        self.still = match (moved, stirred) {
+            (true, _) => 0,
+            (false, true) => 1,
+            (false, false) => self.still.saturating_add(1),
+        };
+        moved
+    }
+}
+
+/// Threads that each own a range of agents: only the owner changes an agent, and its row between two levels.
+struct Workers {
+    pool: rayon::ThreadPool,
+    levels: Levels,
+    wakes: Vec<Wake>,
+    agents_each: usize,
+    workers: Vec<Worker>,
+}
+
+/// What one worker did in a level, to be published after it.
+#[derive(Default)]
+struct Worker {
+    desk: Desk,
+    posted: Vec<PeerId>,
+    rows: Vec<f64>,
+    moved: Vec<Wake>,
+    counters: Counters,
+}
+
+impl Workers {
+    fn new(agents: usize, threads: usize) -> Self {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be started");
+        Workers {
+            pool,
+            levels: Levels::new(agents, threads),
+            wakes: Vec::new(),
+            agents_each: agents.div_ceil(threads),
+            workers: (0..threads).map(|_| Worker::default()).collect(),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of a simulation, lent apart")]
+    fn run<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
+        &mut self,
+        wakes: u64,
+        board: &mut Board,
+        world: &World<'w, A, D>,
+        schedule: &mut Schedule,
+        agents: &mut [Agent<A::State>],
+        still_step: Option<f64>,
+        counters: &mut Counters,
+    ) {
+        let Workers { pool, levels, wakes: window, agents_each, workers } = self;
+        window.clear();
+        for _ in 0..wakes {
+            let (agent, now) = schedule.next_wake();
+            board.wakes_run += 1;
+            window.push(Wake { agent, now, number: board.wakes_run });
+        }
+        let mut rest = &window[..];
+        while !rest.is_empty() {
+            let taken = levels.plan(world.graph, rest, |agent| agent.index() / *agents_each);
+            rest = &rest[taken..];
+            for level in 0..levels.count() {
+                let (rows, moved_at) = (&board.rows, &board.moved_at);
+                pool.install(|| {
+                    agents.par_chunks_mut(*agents_each).zip(workers.par_iter_mut()).enumerate().for_each(
+                        |(k, (agents, worker))| {
+                            let first = k * *agents_each;
+                            worker.run_level(world, levels.of(level, k), first, agents, rows, moved_at, still_step);
+                        },
+                    );
+                });
+                let len = board.rows.row_len();
+                if len > 0 {
+                    let chunks = board.rows.values_mut().par_chunks_mut(*agents_each * len);
+                    pool.install(|| {
+                        chunks.zip(workers.par_iter()).enumerate().for_each(|(k, (rows, worker))| {
+                            worker.publish(k * *agents_each, len, rows);
+                        });
+                    });
+                }
+                for worker in &mut *workers {
+                    for wake in worker.moved.drain(..) {
+                        board.moved_at[wake.agent.index()] = wake.number;
+                    }
+                }
+            }
+        }
+        counters.wakes += wakes;
+        for worker in workers {
+            let done = std::mem::take(&mut worker.counters);
+            counters.vectors_sent += done.vectors_sent;
+            counters.bytes_sent += done.bytes_sent;
+            counters.refused += done.refused;
+        }
+    }
+}
+
+impl Worker {
+    #[expect(clippy::too_many_arguments, reason = "the parts of a simulation, lent apart")]
+    fn run_level<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
+        &mut self,
+        world: &World<'w, A, D>,
+        wakes: &[Wake],
+        first: usize,
+        agents: &mut [Agent<A::State>],
+        rows: &Rows,
+        moved_at: &[u64],
+        still_step: Option<f64>,
+    ) {
+        self.posted.clear();
+        self.rows.clear();
+        for wake in wakes {
+            let id = wake.agent;
+            let agent = &mut agents[id.index() - first];
+            let peers = world.graph.peers(id);
+            let posts = Posts::Board { rows, me: id, peers };
+            match world.wake(id, wake.now, agent, posts, &mut self.desk) {
+                Ok(activity) => {
+                    if let Some(step) = still_step {
+                        let stirred = stirred(moved_at, world.graph, id, agent.last_wake);
+                        if agent.note_wake(wake.number, activity.moved > step, stirred) {
+                            self.moved.push(*wake);
+                        }
+                    }
+                    if let Some(post) = self.desk.outbox.posted() {
+                        self.counters.count_post(peers.len(), post.len());
+                        self.posted.push(id);
+                        self.rows.extend_from_slice(post);
+                    }
+                }
+                Err(_) => self.counters.refused += 1,
+            }
+        }
+    }
+
+    fn publish(&self, first: usize, len: usize, rows: &mut [f64]) {
+        for (id, post) in self.posted.iter().zip(self.rows.chunks_exact(len)) {
+            rows[(id.index() - first) * len..][..len].copy_from_slice(post);
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Faulty delivery: every message travels on its own over its edge.
+//!
+//! A post is stored once, as a version that counts how many agents still see it or wait for it. What an agent sees of
+//! a neighbour is the version with the highest sequence number that reached it, never the one that arrived last.
+
+use crate::{
+    Faults, Schedule,
+    agent::{Agent, Desk, World},
+    faults::Weather,
+    simulation::{Counters, STILL_WAKES},
+};
+use sottovoce_core::{Algorithm, Graph, Outbox, PeerId, Posts, Rows, Time};
+use std::{cmp::Ordering, collections::BinaryHeap};
+
+/// More messages than this in flight, per directed edge on average, and further ones are lost.
+const IN_FLIGHT_PER_EDGE_MAX: usize = 64;
+
+/// The version that everybody knows: zero.
+const ZERO: u32 = 0;
+
+pub(crate) struct PostOffice {
+    weather: Weather,
+    versions: Rows,
+    /// By version: how many hold it.
+    holders: Vec<u32>,
+    unused: Vec<u32>,
+    /// By agent: its own last post and the sequence number of it.
+    mine: Vec<u32>,
+    sequence: Vec<u64>,
+    /// Where each agent's edges begin in `seen` and `seen_sequence`.
+    offsets: Vec<usize>,
+    seen: Vec<u32>,
+    seen_sequence: Vec<u64>,
+    /// By agent: the last wake of the whole run before a neighbour's move reached it.
+    stirred_at: Vec<u64>,
+    wakes_run: u64,
+    in_flight: BinaryHeap<Parcel>,
+    parcels_sent: u64,
+    letters: Vec<Vec<u8>>,
+    unused_letters: Vec<u32>,
+}
+
+/// A message on its way.
+struct Parcel {
+    at: Time,
+    number: u64,
+    to: PeerId,
+    content: Content,
+}
+
+enum Content {
+    Post { edge: usize, sequence: u64, version: u32, moved: bool },
+    Letter { from: PeerId, slot: u32 },
+}
+
+impl Ord for Parcel {
+    /// The earliest is the greatest, as the heap wants it; at one moment, the one sent first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.at.0.total_cmp(&self.at.0).then(other.number.cmp(&self.number))
+    }
+}
+
+impl PartialOrd for Parcel {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Parcel {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Parcel {}
+
+impl PostOffice {
+    pub fn new(graph: &Graph, len: usize, seed: u64, faults: Faults) -> Self {
+        let n = graph.agents();
+        let mut offsets = vec![0];
+        for id in (0..n as u32).map(PeerId) {
+            offsets.push(offsets[id.index()] + graph.peers(id).len());
+        }
+        PostOffice {
+            weather: Weather::new(n, seed, faults),
+            versions: Rows::zeros(1, len),
+            holders: vec![1],
+            unused: Vec::new(),
+            mine: vec![ZERO; n],
+            sequence: vec![0; n],
+            seen: vec![ZERO; offsets[n]],
+            seen_sequence: vec![0; offsets[n]],
+            offsets,
+            stirred_at: vec![0; n],
+            wakes_run: 0,
+            in_flight: BinaryHeap::new(),
+            parcels_sent: 0,
+            letters: Vec::new(),
+            unused_letters: Vec::new(),
+        }
+    }
+
+    pub fn posts(&self, me: PeerId) -> Posts<'_> {
+        Posts::PerEdge {
+            versions: &self.versions,
+            mine: self.mine[me.index()],
+            seen: &self.seen[self.offsets[me.index()]..self.offsets[me.index() + 1]],
+        }
+    }
+
+    pub fn is_dead(&self, agent: PeerId, now: Time) -> bool {
+        self.weather.is_dead(agent, now)
+    }
+
+    /// Takes in what an agent said and sends it on its way.
+    pub fn take(
+        &mut self,
+        graph: &Graph,
+        from: PeerId,
+        now: Time,
+        moved: bool,
+        outbox: &Outbox,
+        counters: &mut Counters,
+    ) {
+        if let Some(post) = outbox.posted() {
+            let version = self.new_version(post);
+            let old = std::mem::replace(&mut self.mine[from.index()], version);
+            self.let_go(old);
+            self.sequence[from.index()] += 1;
+            let sequence = self.sequence[from.index()];
+            let peers = graph.peers(from);
+            counters.count_post(peers.len(), post.len());
+            for to in peers.iter().map(|edge| edge.peer) {
+                let back = graph.peers(to).position(from).expect("edges are symmetric");
+                let edge = self.offsets[to.index()] + back;
+                for at in self.fates(from, to, now, counters).into_iter().flatten() {
+                    self.holders[version as usize] += 1;
+                    self.dispatch(at, to, Content::Post { edge, sequence, version, moved });
+                }
+            }
+        }
+        for (to, vectors, bytes) in outbox.letters() {
+            counters.count_letter(vectors, bytes);
+            for at in self.fates(from, to, now, counters).into_iter().flatten() {
+                let slot = self.unused_letters.pop().unwrap_or_else(|| {
+                    self.letters.push(Vec::new());
+                    (self.letters.len() - 1) as u32
+                });
+                self.letters[slot as usize].clear();
+                self.letters[slot as usize].extend_from_slice(bytes);
+                self.dispatch(at, to, Content::Letter { from, slot });
+            }
+        }
+    }
+
+    fn fates(&mut self, from: PeerId, to: PeerId, now: Time, counters: &mut Counters) -> [Option<Time>; 2] {
+        let room = self.in_flight.len() < IN_FLIGHT_PER_EDGE_MAX * self.seen.len().max(1);
+        let fates = if room { self.weather.fates(from, to, now) } else { [None; 2] };
+        counters.lost += u64::from(fates == [None; 2]);
+        fates
+    }
+
+    fn dispatch(&mut self, at: Time, to: PeerId, content: Content) {
+        self.parcels_sent += 1;
+        self.in_flight.push(Parcel { at, number: self.parcels_sent, to, content });
+    }
+
+    fn new_version(&mut self, post: &[f64]) -> u32 {
+        let version = self.unused.pop().unwrap_or_else(|| {
+            self.holders.push(0);
+            self.versions.push_zero() as u32
+        });
+        self.holders[version as usize] = 1;
+        self.versions.row_mut(version as usize).copy_from_slice(post);
+        version
+    }
+
+    fn let_go(&mut self, version: u32) {
+        if version != ZERO {
+            self.holders[version as usize] -= 1;
+            if self.holders[version as usize] == 0 {
+                self.unused.push(version);
+            }
+        }
+    }
+
+    /// Delivers everything that is due.
+    pub fn deliver<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
+        &mut self,
+        world: &World<'w, A, D>,
+        now: Time,
+        agents: &mut [Agent<A::State>],
+        desk: &mut Desk,
+        counters: &mut Counters,
+    ) {
+        while self.in_flight.peek().is_some_and(|parcel| parcel.at <= now) {
+            let Some(Parcel { at, to, content, .. }) = self.in_flight.pop() else { break };
+            let away = self.weather.is_away(to, at);
+            counters.lost += u64::from(away);
+            match content {
+                Content::Post { edge, sequence, version, moved } => {
+                    if !away && sequence > self.seen_sequence[edge] {
+                        self.seen_sequence[edge] = sequence;
+                        let old = std::mem::replace(&mut self.seen[edge], version);
+                        self.let_go(old);
+                        if moved {
+                            self.stirred_at[to.index()] = self.wakes_run;
+                        }
+                    } else {
+                        self.let_go(version);
+                    }
+                }
+                Content::Letter { from, slot } => {
+                    if !away {
+                        let bytes = std::mem::take(&mut self.letters[slot as usize]);
+                        world.letter(to, at, &mut agents[to.index()], self.posts(to), from, &bytes, desk, counters);
+                        self.letters[slot as usize] = bytes;
+                        self.take(world.graph, to, at, true, &desk.outbox, counters);
+                    }
+                    self.unused_letters.push(slot);
+                }
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of a simulation, lent apart")]
+    pub fn run<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
+        &mut self,
+        wakes: u64,
+        world: &World<'w, A, D>,
+        schedule: &mut Schedule,
+        agents: &mut [Agent<A::State>],
+        still_step: Option<f64>,
+        desk: &mut Desk,
+        counters: &mut Counters,
+    ) {
+        for _ in 0..wakes {
+            let (id, now) = schedule.next_wake();
+            self.wakes_run += 1;
+            self.deliver(world, now, agents, desk, counters);
+            if self.weather.is_away(id, now) {
+                continue;
+            }
+            counters.wakes += 1;
+            let agent = &mut agents[id.index()];
+            match world.wake(id, now, agent, self.posts(id), desk) {
+                Ok(activity) => {
+                    let moved = still_step.is_some_and(|step| activity.moved > step);
+                    let stirred = self.stirred_at[id.index()] >= agent.last_wake;
+                    agent.note_wake(self.wakes_run, moved, stirred);
+                    self.take(world.graph, id, now, moved, &desk.outbox, counters);
+                }
+                Err(_) => counters.refused += 1,
+            }
+            self.deliver(world, now, agents, desk, counters);
+        }
+    }
+
+    /// Whether nothing is in flight and every agent that lives has been still long enough since it last heard of a move.
+    pub fn is_quiet<S>(&self, now: Time, agents: &[Agent<S>]) -> bool {
+        self.in_flight.is_empty()
+            && (0u32..).map(PeerId).zip(agents).all(|(id, agent)| {
+                self.weather.is_dead(id, now)
+                    || (!self.weather.is_away(id, now)
+                        && agent.still >= STILL_WAKES
+                        && self.stirred_at[id.index()] < agent.last_wake)
+            })
+    }
+}

@@ -1,0 +1,246 @@
+//! A simulation from its start to its end.
+
+use crate::{
+    Clock, Faults, Schedule,
+    agent::{Agent, Desk, World},
+    instant::Board,
+    post_office::PostOffice,
+};
+use rayon::prelude::*;
+use sottovoce_core::{Algorithm, Graph, PeerId, Posts, Reject, Rows, Time, wire};
+use sottovoce_privacy::{Exhausted, Ledger};
+use std::collections::BTreeMap;
+
+/// An agent is quiet after this many wakes in a row in which neither it nor a neighbour moved.
+pub(crate) const STILL_WAKES: u32 = 10;
+
+/// Agents started side by side before their posts are gathered.
+const START_BATCH: usize = 4096;
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How time passes.
+    pub clock: Clock,
+    /// Decides the schedule, the agents' choices and the faults.
+    pub seed: u64,
+    /// Worker threads. They change the speed, never the result.
+    pub threads: usize,
+    /// End when every agent is quiet: over its last ten wakes it moved by less than this in every coordinate. Quiet is not
+    /// stopped; a neighbour that moves by more makes it count again.
+    pub tolerance: Option<f64>,
+    /// What goes wrong.
+    pub faults: Faults,
+}
+
+/// What has happened so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Wakes of agents that were there.
+    pub wakes: u64,
+    /// Model-sized vectors sent over edges; a post counts once per neighbour.
+    pub vectors_sent: u64,
+    /// Bytes of the encoded messages.
+    pub bytes_sent: u64,
+    /// Messages that never arrived: lost, sent to an agent that was away, or across a partition.
+    pub lost: u64,
+    /// Messages that arrived and were dropped, by reason.
+    pub rejected: BTreeMap<Reject, u64>,
+    /// Wakes that ended without a release because the agent's budget did not allow one.
+    pub refused: u64,
+}
+
+impl Counters {
+    #[inline]
+    pub(crate) fn count_post(&mut self, neighbours: usize, len: usize) {
+        self.vectors_sent += neighbours as u64;
+        self.bytes_sent += neighbours as u64 * wire::post_bytes(len);
+    }
+
+    pub(crate) fn count_letter(&mut self, vectors: u64, bytes: &[u8]) {
+        self.vectors_sent += vectors;
+        self.bytes_sent += bytes.len() as u64;
+    }
+}
+
+/// Whether there is anything left to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Some agent may still move.
+    Running,
+    /// Every agent is quiet and nothing is in flight.
+    Quiet,
+}
+
+/// A running simulation. `D` lends each agent its data.
+pub struct Simulation<'w, A: Algorithm, D> {
+    world: World<'w, A, D>,
+    agents: Vec<Agent<A::State>>,
+    schedule: Schedule,
+    delivery: Delivery,
+    counters: Counters,
+    still_step: Option<f64>,
+    desk: Desk,
+}
+
+/// How messages travel.
+enum Delivery {
+    Instant(Board),
+    Faulty(PostOffice),
+}
+
+impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D> {
+    /// Lets every agent enter and delivers what they say first.
+    pub fn start(algorithm: &'w A, graph: &'w Graph, data: D, settings: &Settings) -> Result<Self, Exhausted> {
+        let n = graph.agents();
+        let len = algorithm.post_len();
+        let world = World { algorithm, graph, data, seed: settings.seed };
+        let mut counters = Counters::default();
+        let mut delivery = if settings.faults.is_none() {
+            Delivery::Instant(Board::new(graph, len, settings.threads, settings.tolerance.is_some()))
+        } else {
+            Delivery::Faulty(PostOffice::new(graph, len, settings.seed, settings.faults.clone()))
+        };
+        let zero = vec![0.0; len];
+        let mut agents = Vec::with_capacity(n);
+        // Nobody hears anything before all have entered, so they may enter side by side.
+        let mut desks: Vec<Desk> = Vec::new();
+        for from in (0..n).step_by(START_BATCH) {
+            let batch = from..n.min(from + START_BATCH);
+            desks.resize_with(batch.len(), Desk::default);
+            let enter = |(k, desk): (usize, &mut Desk)| world.start(PeerId((from + k) as u32), &zero, desk);
+            let started: Result<Vec<_>, _> = if settings.threads > 1 {
+                desks.par_iter_mut().enumerate().map(enter).collect()
+            } else {
+                desks.iter_mut().enumerate().map(enter).collect()
+            };
+            agents.extend(started?);
+            for (id, desk) in batch.map(|id| PeerId(id as u32)).zip(&desks) {
+                match &mut delivery {
+                    Delivery::Instant(board) => board.take(graph, id, &desk.outbox, &mut counters),
+                    Delivery::Faulty(office) => {
+                        office.take(graph, id, Time::default(), false, &desk.outbox, &mut counters);
+                    }
+                }
+            }
+        }
+        let mut this = Simulation {
+            schedule: Schedule::new(settings.seed, settings.clock, n),
+            world,
+            agents,
+            delivery,
+            counters,
+            still_step: settings.tolerance.map(|tolerance| tolerance / f64::from(STILL_WAKES)),
+            desk: Desk::default(),
+        };
+        match &mut this.delivery {
+            Delivery::Instant(board) => {
+                board.deliver(&this.world, Time::default(), &mut this.agents, &mut this.desk, &mut this.counters);
+            }
+            Delivery::Faulty(office) => {
+                office.deliver(&this.world, Time::default(), &mut this.agents, &mut this.desk, &mut this.counters);
+            }
+        }
+        Ok(this)
+    }
+
+    /// Runs the next `wakes` wakes of the schedule, or fewer if every agent turns quiet.
+    pub fn advance(&mut self, wakes: u64) -> Status {
+        let window = self.window();
+        let mut left = wakes;
+        while left > 0 {
+            if self.is_quiet() {
+                return Status::Quiet;
+            }
+            let batch = left.min(window);
+            match &mut self.delivery {
+                Delivery::Instant(board) => board.run(
+                    batch,
+                    &self.world,
+                    &mut self.schedule,
+                    &mut self.agents,
+                    self.still_step,
+                    &mut self.desk,
+                    &mut self.counters,
+                ),
+                Delivery::Faulty(office) => office.run(
+                    batch,
+                    &self.world,
+                    &mut self.schedule,
+                    &mut self.agents,
+                    self.still_step,
+                    &mut self.desk,
+                    &mut self.counters,
+                ),
+            }
+            left -= batch;
+        }
+        if self.is_quiet() { Status::Quiet } else { Status::Running }
+    }
+
+    /// Wakes between two looks at whether all is quiet, and at most this many are sorted into levels at once. It depends on
+    /// the graph alone, so that a run ends at the same wake for any number of threads.
+    fn window(&self) -> u64 {
+        (self.agents.len() as u64 / 8).clamp(1, 1 << 17)
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.still_step.is_some()
+            && match &self.delivery {
+                Delivery::Instant(board) => board.is_quiet(self.world.graph, &self.agents),
+                Delivery::Faulty(office) => office.is_quiet(self.schedule.now(), &self.agents),
+            }
+    }
+
+    /// What has happened so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The time of the last wake.
+    pub fn now(&self) -> Time {
+        self.schedule.now()
+    }
+
+    /// An agent's model, for its owner.
+    pub fn model(&self, agent: PeerId) -> &[f64] {
+        self.world.algorithm.model(&self.agents[agent.index()].state, self.posts(agent).mine())
+    }
+
+    /// An agent's state, for tests of its algorithm.
+    pub fn state(&self, agent: PeerId) -> &A::State {
+        &self.agents[agent.index()].state
+    }
+
+    /// What an agent has released.
+    pub fn ledger(&self, agent: PeerId) -> &Ledger {
+        self.agents[agent.index()].gate.ledger()
+    }
+
+    /// The posts that an agent knows.
+    pub fn posts(&self, agent: PeerId) -> Posts<'_> {
+        match &self.delivery {
+            Delivery::Instant(board) => board.posts(self.world.graph, agent),
+            Delivery::Faulty(office) => office.posts(agent),
+        }
+    }
+
+    /// Whether an agent has died for good.
+    pub fn is_dead(&self, agent: PeerId) -> bool {
+        match &self.delivery {
+            Delivery::Instant(_) => false,
+            Delivery::Faulty(office) => office.is_dead(agent, self.schedule.now()),
+        }
+    }
+
+    /// All models, one row each.
+    pub fn models(&self) -> Rows {
+        let ids = || (0..self.agents.len() as u32).map(PeerId);
+        let len = ids().next().map_or(0, |first| self.model(first).len());
+        let mut rows = Rows::zeros(self.agents.len(), len);
+        for id in ids() {
+            rows.row_mut(id.index()).copy_from_slice(self.model(id));
+        }
+        rows
+    }
+}
