@@ -1,3 +1,4 @@
 //! Placeholder.
 
 pub mod plot;
+pub mod report;
