@@ -1,1 +1,4 @@
 //! Placeholder.
+
+pub mod plot;
+pub mod report;
