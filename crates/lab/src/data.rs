@@ -1,7 +1,7 @@
 //! From rows of files to each agent's training and test points.
 
 use crate::error::Mistake;
-use crate::rows::{self, Format, Missing, Names, Rows};
+use crate::rows::{self, At, Format, Missing, Names, Place, Rows};
 use crate::task::{Model, Normalize, Points, Task, Test};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -27,8 +27,8 @@ pub fn read(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
     };
     if let (Some(train_agents), Some(test_agents)) = (&train.agents, &test.agents) {
         // A feature may occur in only one of two sparse files: the dimension is the larger one.
-        let train_rows = rows::read_libsvm(&train.file, train_agents, names, |y, n| labels.take(y, &train.file, n))?;
-        let test_rows = rows::read_libsvm(&test.file, test_agents, names, |y, n| labels.take(y, &test.file, n))?;
+        let train_rows = rows::read_libsvm(&train.file, train_agents, names, |y, at| labels.take(y, at))?;
+        let test_rows = rows::read_libsvm(&test.file, test_agents, names, |y, at| labels.take(y, at))?;
         let dimension = train_rows.dimension().max(test_rows.dimension());
         let train_rows = with_features(train_rows.dense(dimension, &train.file)?, &train.file)?;
         return Ok(Raw { train: train_rows, test: Some(test_rows.dense(dimension, &test.file)?) });
@@ -60,9 +60,9 @@ pub fn read(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
 fn read_one(points: &Points, names: &mut Names, labels: &mut Labels) -> Result<Rows, Mistake> {
     let file = &points.file;
     match &points.agents {
-        None => rows::read_points(file, names, Missing::Refuse, |y, line| labels.take(y, file, line)),
+        None => rows::read_points(file, names, Missing::Refuse, |y, at| labels.take(y, at)),
         Some(agents) => {
-            let sparse = rows::read_libsvm(file, agents, names, |y, line| labels.take(y, file, line))?;
+            let sparse = rows::read_libsvm(file, agents, names, |y, at| labels.take(y, at))?;
             let dimension = sparse.dimension();
             with_features(sparse.dense(dimension, file)?, file)
         }
@@ -80,25 +80,25 @@ fn with_features(rows: Rows, file: &Path) -> Result<Rows, Mistake> {
 struct Labels {
     loss: Loss,
     /// Where the class that is not 1 was first met, and how it is written.
-    low: Option<(f64, PathBuf, u64)>,
+    low: Option<(f64, PathBuf, Place)>,
 }
 
 impl Labels {
-    fn take(&mut self, label: f64, file: &Path, line: u64) -> Result<f64, Mistake> {
+    fn take(&mut self, label: f64, at: At<'_>) -> Result<f64, Mistake> {
         if !self.loss.is_classification() || label == 1.0 {
             return Ok(label);
         }
         if label != 0.0 && label != -1.0 {
             let what = format!("label is {label}; accepted by this loss: -1 and 1, or 0 and 1");
-            return Err(Mistake::line(file, line, what));
+            return Err(at.mistake(what));
         }
-        match &self.low {
-            None => self.low = Some((label, file.to_owned(), line)),
-            Some((known, at, first)) if *known != label => {
-                let before = format!("{known} stands in {}, line {first}", at.display());
+        match self.low {
+            None => self.low = Some((label, at.file.to_owned(), at.place)),
+            Some((known, ref file, place)) if known != label => {
+                let before = format!("{known} stands in {}, line {}", file.display(), At { file, place }.line());
                 let what =
                     format!("label is {label}, but {before}; accepted: -1 and 1 everywhere, or 0 and 1 everywhere");
-                return Err(Mistake::line(file, line, what));
+                return Err(at.mistake(what));
             }
             Some(_) => {}
         }

@@ -284,7 +284,7 @@ mod tests {
         assert_ne!(made.targets, other.targets);
     }
 
-    const GOLDEN: (usize, [f64; 2], f64) = (0, [0.0, 0.0], 0.0);
+    const GOLDEN: (usize, [f64; 2], f64) = (145, [-0.5032381626225937, 0.13633620563721838], -0.5213615741498157);
 
     #[test]
     fn options_out_of_range_are_refused_by_name() {

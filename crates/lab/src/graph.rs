@@ -1,7 +1,7 @@
 //! The collaboration graph of a task: from a file, by a rule, or by the data.
 
 use crate::error::{Mistake, quote};
-use crate::rows::{self, Names};
+use crate::rows::{self, At, Names, Place};
 use crate::task::{GraphSource, Task};
 use sottovoce_algorithms::Dataset;
 use sottovoce_core::graph::{Directions, GraphError, ShapeError};
@@ -17,8 +17,8 @@ pub enum GraphRows {
     Edges {
         /// Both ends and the weight.
         list: Vec<(u32, u32, f64)>,
-        /// On which line each stands.
-        lines: Vec<u64>,
+        /// Where each stands.
+        places: Vec<Place>,
     },
     /// One vector for each of these agents.
     Vectors {
@@ -41,7 +41,7 @@ pub fn read(task: &Task, names: &mut Names) -> Result<GraphRows, Mistake> {
 }
 
 fn read_edges(file: &Path, names: &mut Names) -> Result<GraphRows, Mistake> {
-    let (mut list, mut lines) = (Vec::new(), Vec::new());
+    let (mut list, mut places) = (Vec::new(), Vec::new());
     rows::read_csv(
         file,
         |header| {
@@ -54,28 +54,28 @@ fn read_edges(file: &Path, names: &mut Names) -> Result<GraphRows, Mistake> {
                 }
             }
         },
-        |_, record, line| {
-            let (a, b) = (names.number(&record[0], file, line)?, names.number(&record[1], file, line)?);
+        |_, record, at| {
+            let (a, b) = (names.number(&record[0], at)?, names.number(&record[1], at)?);
             if a == b {
                 let what = format!("{} is joined to itself; accepted: an edge between two agents", quote(&record[0]));
-                return Err(Mistake::line(file, line, what));
+                return Err(at.mistake(what));
             }
             let weight = rows::number(&record[2]).filter(|weight| *weight > 0.0 && weight.is_finite());
             let weight = weight.ok_or_else(|| {
                 let what = format!("weight is {}; accepted: a finite number above 0", quote(&record[2]));
-                Mistake::line(file, line, what)
+                at.mistake(what)
             })?;
             list.push((a, b, weight));
-            lines.push(line);
+            places.push(at.place);
             Ok(())
         },
     )?;
-    Ok(GraphRows::Edges { list, lines })
+    Ok(GraphRows::Edges { list, places })
 }
 
 fn read_vectors(file: &Path, names: &mut Names) -> Result<GraphRows, Mistake> {
     let (mut owners, mut rows, mut dimension) = (Vec::new(), Vec::new(), 0);
-    let mut known: std::collections::HashMap<u32, u64> = std::collections::HashMap::new();
+    let mut known: std::collections::HashMap<u32, Place> = std::collections::HashMap::new();
     rows::read_csv(
         file,
         |header| {
@@ -85,17 +85,18 @@ fn read_vectors(file: &Path, names: &mut Names) -> Result<GraphRows, Mistake> {
                 false => Err("accepted: the header agent,<coordinate>... with at least one coordinate".to_owned()),
             }
         },
-        |header, record, line| {
-            let owner = names.number(&record[0], file, line)?;
-            if let Some(first) = known.insert(owner, line) {
+        |header, record, at| {
+            let owner = names.number(&record[0], at)?;
+            if let Some(first) = known.insert(owner, at.place) {
+                let first = At { place: first, ..at }.line();
                 let what = format!("agent {} has a vector on line {first} already", quote(&record[0]));
-                return Err(Mistake::line(file, line, format!("{what}; accepted: one for each agent")));
+                return Err(at.mistake(format!("{what}; accepted: one for each agent")));
             }
             owners.push(owner);
             for (name, field) in header.iter().zip(record).skip(1) {
                 let value = rows::number(field).filter(|value| value.is_finite()).ok_or_else(|| {
                     let what = format!("column {} is {}; accepted: a finite number", quote(name), quote(field));
-                    Mistake::line(file, line, what)
+                    at.mistake(what)
                 })?;
                 rows.push(value);
             }
@@ -117,7 +118,7 @@ pub fn build(
     let n = names.len();
     let shape = |error: ShapeError| Mistake::file(&task.source, format!("[graph]: {error}"));
     let graph = match (&task.graph.source, read) {
-        (GraphSource::Edges(file), GraphRows::Edges { list, lines }) => from_edges(file, list, &lines, names, place)?,
+        (GraphSource::Edges(file), GraphRows::Edges { list, places }) => from_edges(file, list, &places, names, place)?,
         (GraphSource::Similarity { vectors, width, threshold }, GraphRows::Vectors { owners, rows, dimension }) => {
             let of = vectors_in_place(vectors, &owners, &rows, dimension, names, place)?;
             Graph::similar(&of, *width, *threshold).map_err(shape)?.ok_or_else(|| {
@@ -168,7 +169,7 @@ pub fn build(
 fn from_edges(
     file: &Path,
     mut list: Vec<(u32, u32, f64)>,
-    lines: &[u64],
+    places: &[Place],
     names: &[String],
     place: &[u32],
 ) -> Result<Graph, Mistake> {
@@ -179,9 +180,10 @@ fn from_edges(
         GraphError::Repeated { first, second } => {
             let (a, b, weight) = list[second];
             let ends = format!("{} and {}", quote(names[a as usize].as_bytes()), quote(names[b as usize].as_bytes()));
-            let before = format!("line {} with weight {}", lines[first], list[first].2);
+            let at = |index: usize| At { file, place: places[index] };
+            let before = format!("line {} with weight {}", at(first).line(), list[first].2);
             let what = format!("{ends} are joined with weight {weight}, and on {before}; accepted: each pair once");
-            Mistake::line(file, lines[second], what)
+            at(second).mistake(what)
         }
         error => Mistake::file(file, error.to_string()),
     })

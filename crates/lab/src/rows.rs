@@ -38,6 +38,53 @@ impl Format {
     }
 }
 
+/// Where in a file something stands.
+#[derive(Clone, Copy, Debug)]
+pub struct At<'f> {
+    /// The file.
+    pub file: &'f Path,
+    /// The row.
+    pub place: Place,
+}
+
+/// A row by its line, or by its first byte: lines are counted only when a message needs one.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    /// Counted from 1.
+    Line(u64),
+    /// Counted from 0, after decompression.
+    Byte(u64),
+}
+
+impl At<'_> {
+    /// The line, counted from 1. Blank lines, quoted line ends and every style of line end count as they should.
+    pub fn line(self) -> u64 {
+        match self.place {
+            Place::Line(line) => line,
+            // A file that cannot be read a second time is not worth a second error.
+            Place::Byte(byte) => line_at(self.file, byte).unwrap_or(1),
+        }
+    }
+
+    /// A mistake here.
+    pub fn mistake(self, what: impl Into<String>) -> Mistake {
+        Mistake::line(self.file, self.line(), what)
+    }
+}
+
+/// The line of the first row at or after a byte.
+fn line_at(file: &Path, byte: u64) -> Option<u64> {
+    let mut line = 1;
+    for (position, next) in BufReader::new(open(file).ok()?).bytes().enumerate() {
+        let next = next.ok()?;
+        if position as u64 >= byte && next != b'\n' && next != b'\r' {
+            break;
+        }
+        line += u64::from(next == b'\n');
+    }
+    Some(line)
+}
+
 /// The agents named so far, numbered in the order in which they were met.
 #[derive(Debug, Default)]
 pub struct Names {
@@ -47,17 +94,16 @@ pub struct Names {
 
 impl Names {
     /// The number of an agent, new or known.
-    pub fn number(&mut self, name: &[u8], file: &Path, line: u64) -> Result<u32, Mistake> {
+    pub fn number(&mut self, name: &[u8], at: At<'_>) -> Result<u32, Mistake> {
         if let Some(&number) = self.numbers.get(name) {
             return Ok(number);
         }
         if name.is_empty() {
-            return Err(Mistake::line(file, line, "an agent without a name; accepted: any text that is not empty"));
+            return Err(at.mistake("an agent without a name; accepted: any text that is not empty"));
         }
-        let text = std::str::from_utf8(name)
-            .map_err(|_| Mistake::line(file, line, format!("agent {} is not UTF-8", quote(name))))?;
+        let text = std::str::from_utf8(name).map_err(|_| at.mistake(format!("agent {} is not UTF-8", quote(name))))?;
         let number = u32::try_from(self.list.len()).ok().filter(|&number| number < u32::MAX);
-        let number = number.ok_or_else(|| Mistake::line(file, line, format!("more than {} agents", u32::MAX)))?;
+        let number = number.ok_or_else(|| at.mistake(format!("more than {} agents", u32::MAX)))?;
         self.list.push(text.to_owned());
         self.numbers.insert(name.into(), number);
         Ok(number)
@@ -127,34 +173,33 @@ pub fn number(field: &[u8]) -> Option<f64> {
     std::str::from_utf8(field).ok()?.trim().parse().ok()
 }
 
-/// Reads a csv file: calls `header` with the first line's fields, then `row` with them, each record and its line.
+/// Reads a csv file: calls `header` with the first line's fields, then `row` with them, each record and its place.
 pub fn read_csv(
     file: &Path,
     header: impl FnOnce(&csv::ByteRecord) -> Result<(), String>,
-    mut row: impl FnMut(&csv::ByteRecord, &csv::ByteRecord, u64) -> Result<(), Mistake>,
+    mut row: impl FnMut(&csv::ByteRecord, &csv::ByteRecord, At<'_>) -> Result<(), Mistake>,
 ) -> Result<(), Mistake> {
     let mut reader =
         csv::ReaderBuilder::new().has_headers(false).flexible(true).buffer_capacity(1 << 17).from_reader(open(file)?);
     let mut record = csv::ByteRecord::new();
     let mut next = |record: &mut csv::ByteRecord| {
-        reader.read_byte_record(record).map_err(|error| match error.position() {
-            Some(position) => Mistake::line(file, position.line(), format!("cannot be read: {error}")),
-            None => Mistake::file(file, format!("cannot be read: {error}")),
-        })
+        reader.read_byte_record(record).map_err(|error| Mistake::file(file, format!("cannot be read: {error}")))
     };
     if !next(&mut record)? {
         return Err(Mistake::file(file, "the file is empty; accepted: a header and at least one row"));
     }
-    let line = |record: &csv::ByteRecord| record.position().map_or(1, |position| position.line());
-    header(&record).map_err(|what| Mistake::line(file, line(&record), what))?;
+    let at = |record: &csv::ByteRecord| {
+        let byte = record.position().map_or(0, |position| position.byte());
+        At { file, place: Place::Byte(byte) }
+    };
+    header(&record).map_err(|what| at(&record).mistake(what))?;
     let first = record.clone();
     while next(&mut record)? {
-        let line = line(&record);
+        let at = at(&record);
         if record.len() != first.len() {
-            let what = format!("{} fields; accepted: {}, as in the header", record.len(), first.len());
-            return Err(Mistake::line(file, line, what));
+            return Err(at.mistake(format!("{} fields; accepted: {}, as in the header", record.len(), first.len())));
         }
-        row(&first, &record, line)?;
+        row(&first, &record, at)?;
     }
     Ok(())
 }
@@ -164,7 +209,7 @@ pub fn read_points(
     file: &Path,
     names: &mut Names,
     missing: Missing,
-    mut label: impl FnMut(f64, u64) -> Result<f64, Mistake>,
+    mut label: impl FnMut(f64, At<'_>) -> Result<f64, Mistake>,
 ) -> Result<Rows, Mistake> {
     let mut rows = Rows::default();
     let Rows { owners, labels, features, columns } = &mut rows;
@@ -185,18 +230,18 @@ pub fn read_points(
             columns.extend(header.iter().skip(2).map(|name| String::from_utf8_lossy(name.trim_ascii()).into_owned()));
             Ok(())
         },
-        |header, record, line| {
+        |header, record, at| {
             // Rows of one agent often stand together: the last name is tried first.
             if record[0] != *last.0 || last.0.is_empty() {
-                last.1 = names.number(&record[0], file, line)?;
+                last.1 = names.number(&record[0], at)?;
                 last.0.clear();
                 last.0.extend_from_slice(&record[0]);
             }
             owners.push(last.1);
-            let y = number(&record[1]).filter(|y| y.is_finite()).ok_or_else(|| {
-                Mistake::line(file, line, format!("label is {}; accepted: a finite number", quote(&record[1])))
-            })?;
-            labels.push(label(y, line)?);
+            let y = number(&record[1])
+                .filter(|y| y.is_finite())
+                .ok_or_else(|| at.mistake(format!("label is {}; accepted: a finite number", quote(&record[1]))))?;
+            labels.push(label(y, at)?);
             for field in record.iter().skip(2) {
                 match number(field) {
                     Some(x) if x.is_finite() => features.push(x),
@@ -204,7 +249,7 @@ pub fn read_points(
                     _ => {
                         let column = &header[2 + features.len() % (header.len() - 2)];
                         let what = format!("column {} is {}", quote(column), quote(field));
-                        return Err(Mistake::line(file, line, format!("{what}; accepted: a finite number")));
+                        return Err(at.mistake(format!("{what}; accepted: a finite number")));
                     }
                 }
             }
@@ -237,30 +282,30 @@ pub fn read_libsvm(
     file: &Path,
     agents: &Path,
     names: &mut Names,
-    mut label: impl FnMut(f64, u64) -> Result<f64, Mistake>,
+    mut label: impl FnMut(f64, At<'_>) -> Result<f64, Mistake>,
 ) -> Result<Sparse, Mistake> {
     let mut sparse = Sparse::default();
-    for_each_line(agents, |name, line| {
-        sparse.owners.push(names.number(name, agents, line)?);
+    for_each_line(agents, |name, at| {
+        sparse.owners.push(names.number(name, at)?);
         Ok(())
     })?;
-    for_each_line(file, |text, line| {
+    for_each_line(file, |text, at| {
         let text = text.split(|&byte| byte == b'#').next().unwrap_or(b"").trim_ascii();
         let mut tokens = text.split(|byte| byte.is_ascii_whitespace()).filter(|token| !token.is_empty());
         let Some(first) = tokens.next() else { return Ok(()) };
-        let y = number(first).filter(|y| y.is_finite()).ok_or_else(|| {
-            Mistake::line(file, line, format!("label is {}; accepted: a finite number", quote(first)))
-        })?;
-        sparse.labels.push(label(y, line)?);
+        let y = number(first)
+            .filter(|y| y.is_finite())
+            .ok_or_else(|| at.mistake(format!("label is {}; accepted: a finite number", quote(first))))?;
+        sparse.labels.push(label(y, at)?);
         let mut before = 0;
         for token in tokens {
             let (index, value) = entry(token).ok_or_else(|| {
                 let accepted = format!("index:value, the index from 1 to {LIBSVM_INDEX_MAX}, the value finite");
-                Mistake::line(file, line, format!("{} is no entry; accepted: {accepted}", quote(token)))
+                at.mistake(format!("{} is no entry; accepted: {accepted}", quote(token)))
             })?;
             if index <= before {
                 let what = format!("index {index} after {before}; accepted: growing indices");
-                return Err(Mistake::line(file, line, what));
+                return Err(at.mistake(what));
             }
             before = index;
             sparse.entries.push((index, value));
@@ -314,8 +359,8 @@ impl Sparse {
     }
 }
 
-/// Calls `each` with every line that is not blank, without its end, and its number.
-fn for_each_line(file: &Path, mut each: impl FnMut(&[u8], u64) -> Result<(), Mistake>) -> Result<(), Mistake> {
+/// Calls `each` with every line that is not blank, without its end, and its place.
+fn for_each_line(file: &Path, mut each: impl FnMut(&[u8], At<'_>) -> Result<(), Mistake>) -> Result<(), Mistake> {
     let mut reader = BufReader::with_capacity(1 << 17, open(file)?);
     let mut buffer = Vec::new();
     for line in 1.. {
@@ -329,7 +374,7 @@ fn for_each_line(file: &Path, mut each: impl FnMut(&[u8], u64) -> Result<(), Mis
         let text = buffer.strip_suffix(b"\n").unwrap_or(&buffer);
         let text = text.strip_suffix(b"\r").unwrap_or(text);
         if !text.trim_ascii().is_empty() {
-            each(text, line)?;
+            each(text, At { file, place: Place::Line(line) })?;
         }
     }
     Ok(())

@@ -117,6 +117,7 @@ impl Walk<'_> {
                 DeValue::Float(x) => quote(x.as_str().as_bytes()).trim_matches('"').to_owned(),
                 DeValue::String(text) => quote(text.as_bytes()),
                 DeValue::Boolean(x) => x.to_string(),
+                DeValue::Array(_) => "an array".to_owned(),
                 other => format!("a {}", other.type_str()),
             };
             self.refuse(position, format!("{} is {found}; accepted: {}", key.path, key.kind));
