@@ -193,7 +193,7 @@ fn graph(config: GraphConfig, paths: &Paths<'_>) -> Result<GraphTask, Mistake> {
         }
         "edges" => {
             let edges = required_path(config.edges, "graph.edges")?;
-            if !Format::of(&edges).is_some_and(|format| !format.libsvm) {
+            if Format::of(&edges).is_none_or(|format| format.libsvm) {
                 return Err(lines.mistake("graph.edges", "graph.edges; accepted: a file named .csv or .csv.gz"));
             }
             GraphSource::Edges(edges)
@@ -216,7 +216,7 @@ fn graph(config: GraphConfig, paths: &Paths<'_>) -> Result<GraphTask, Mistake> {
         "knn" => GraphSource::Knn { neighbours: config.neighbours.unwrap_or(10) },
         "similarity" => {
             let vectors = required_path(config.vectors, "graph.vectors")?;
-            if !Format::of(&vectors).is_some_and(|format| !format.libsvm) {
+            if Format::of(&vectors).is_none_or(|format| format.libsvm) {
                 return Err(lines.mistake("graph.vectors", "graph.vectors; accepted: a file named .csv or .csv.gz"));
             }
             let threshold = match config.threshold.and_then(|written| written.number()) {
