@@ -21,6 +21,8 @@ fn spoiled(good: &'static str) -> impl Strategy<Value = Vec<u8>> {
         "{",
         "}",
         ".",
+        " ",
+        "\n# note\n",
         "nan",
         "-inf",
         "1e999",
@@ -38,15 +40,19 @@ fn spoiled(good: &'static str) -> impl Strategy<Value = Vec<u8>> {
         "\r",
         "é",
     ]);
-    let edit = (any::<prop::sample::Index>(), 0usize..6, pieces);
+    let pieces = prop_oneof![
+        9 => pieces.prop_map(|text| text.as_bytes().to_vec()),
+        1 => any::<u8>().prop_map(|byte| vec![byte]),
+    ];
+    let edit = (any::<prop::sample::Index>(), 0usize..4, pieces);
     prop_oneof![
         prop::collection::vec(any::<u8>(), 0..200),
-        prop::collection::vec(edit, 1..6).prop_map(move |edits| {
+        prop::collection::vec(edit, 0..5).prop_map(move |edits| {
             let mut bytes = good.as_bytes().to_vec();
             for (place, drop, piece) in edits {
                 let from = place.index(bytes.len() + 1);
                 let to = (from + drop).min(bytes.len());
-                bytes.splice(from..to, piece.bytes());
+                bytes.splice(from..to, piece);
             }
             bytes
         }),
