@@ -27,7 +27,7 @@ use std::path::Path;
 /// The width of the weights' exponential.
 pub const WIDTH: f64 = 0.1;
 
-/// The names of the files that [`write`] makes.
+/// The names of the files that [`write()`] makes.
 pub const FILES: &[&str] = &["task.toml", "train.csv", "test.csv", "edges.csv"];
 
 /// What to generate.
