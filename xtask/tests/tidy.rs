@@ -76,7 +76,8 @@ fn sources(folders: &[&str]) -> Vec<(PathBuf, String)> {
 #[test]
 fn the_contract_and_the_algorithms_touch_nothing_outside() {
     for (path, text) in sources(&["crates/core/src", "crates/algorithms/src", "crates/privacy/src"]) {
-        for word in ["std::fs", "std::net", "std::time", "std::env", "std::thread", "println!", "SystemTime", "Instant"] {
+        for word in ["std::fs", "std::net", "std::time", "std::env", "std::thread", "println!", "SystemTime", "Instant"]
+        {
             assert!(!text.contains(word), "{} uses {word}", path.display());
         }
     }

@@ -1,8 +1,9 @@
 //! The hot loops, as free functions on slices that neither allocate nor know an algorithm.
 //!
 //! Results are the same to the bit on every machine, whatever instructions it has: sums run over four lanes in a fixed
-//! order, a product and a sum are never fused, and the exponential is our own. What [`vectorized`] chooses is only whether
-//! four lanes are one instruction.
+//! order, a product and the sum it goes into are always fused, and the exponential is our own. What [`vectorized`] chooses is
+//! only whether four lanes are one instruction. (Processors without a fused multiply-add, x86 before 2013, do it in software:
+//! the same bits, slowly.)
 //!
 //! A gradient is computed in blocks of eight rows: eight dot products that share each load of the model, eight
 //! slopes from two vector exponentials, then one pass over the gradient that adds all eight rows while they are still in
@@ -73,16 +74,13 @@ pub fn add_gradient_inline<S: Simd>(simd: S, loss: Loss, points: Points<'_>, the
 #[inline(always)]
 pub fn add_weighted_rows<'r, S: Simd>(simd: S, count: usize, row: impl Fn(usize) -> (f64, &'r [f64]), out: &mut [f64]) {
     let mut k = 0;
-    while k + 8 <= count {
-        add_block::<S, 8>(simd, &row, k, out);
-        k += 8;
+    while k + 4 <= count {
+        add_block::<S, 4>(simd, &row, k, out);
+        k += 4;
     }
-    while k + 2 <= count {
-        add_block::<S, 2>(simd, &row, k, out);
-        k += 2;
-    }
-    if k < count {
+    while k < count {
         add_block::<S, 1>(simd, &row, k, out);
+        k += 1;
     }
 }
 
@@ -159,76 +157,79 @@ impl Slopes for Hinge {
     }
 }
 
+/// Rows are taken in tiles: all dot products of a tile, all its slopes, then all its rows again while they are in the
+/// first-level cache. A tile is long enough to hide the latency of the exponentials.
+const TILE_ROWS: usize = 32;
+
+/// The part of a first-level cache of 32 kB or more that a tile may fill.
+const TILE_NUMBERS: usize = 3_200;
+
 #[inline(always)]
 fn add_gradient_of<S: Simd, L: Slopes>(simd: S, points: Points<'_>, theta: &[f64], out: &mut [f64]) {
     let p = points.dimension;
     assert!(theta.len() == p && out.len() == p, "model and gradient have the data's dimension");
-    let mut k = 0;
-    let m = points.len();
-    while k + 8 <= m {
-        gradient_block::<S, L, 8>(simd, points, k, theta, out);
-        k += 8;
-    }
-    while k + 2 <= m {
-        gradient_block::<S, L, 2>(simd, points, k, theta, out);
-        k += 2;
-    }
-    if k < m {
-        gradient_block::<S, L, 1>(simd, points, k, theta, out);
+    let rows = (TILE_NUMBERS / p / 8 * 8).clamp(8, TILE_ROWS);
+    for (features, labels) in points.features.chunks(rows * p).zip(points.labels.chunks(rows)) {
+        add_tile::<S, L>(simd, features, labels, theta, out);
     }
 }
 
 #[inline(always)]
-fn gradient_block<S: Simd, L: Slopes, const R: usize>(
-    simd: S,
-    points: Points<'_>,
-    from: usize,
-    theta: &[f64],
-    out: &mut [f64],
-) {
-    let p = points.dimension;
-    let block = &points.features[from * p..(from + R) * p];
-    let mut rows: [&[f64]; R] = [&[]; R];
-    for r in 0..R {
-        rows[r] = &block[r * p..(r + 1) * p];
+fn add_tile<S: Simd, L: Slopes>(simd: S, features: &[f64], labels: &[f64], theta: &[f64], out: &mut [f64]) {
+    let (p, m) = (theta.len(), labels.len());
+    let mut slopes = [0.0; TILE_ROWS];
+    let mut signs = [0.0; TILE_ROWS];
+    signs[..m].copy_from_slice(labels);
+    let row = |k: usize| &features[k * p..(k + 1) * p];
+    let mut k = 0;
+    while k + 4 <= m {
+        let block = dots(simd, [row(k), row(k + 1), row(k + 2), row(k + 3)], theta);
+        slopes[k..k + 4].copy_from_slice(&block);
+        k += 4;
     }
-    let along = dots(simd, rows, theta);
-    let labels = &points.labels[from..from + R];
-    let mut slopes = [0.0; R];
-    for first in (0..R).step_by(LANES) {
-        let (mut z, mut y) = ([0.0; LANES], [0.0; LANES]);
-        let few = LANES.min(R - first);
-        z[..few].copy_from_slice(&along[first..first + few]);
-        y[..few].copy_from_slice(&labels[first..first + few]);
-        let four: [f64; LANES] = cast(L::slopes(simd, cast(z), cast(y)));
-        slopes[first..first + few].copy_from_slice(&four[..few]);
+    while k < m {
+        [slopes[k]] = dots(simd, [row(k)], theta);
+        k += 1;
     }
-    add_rows(simd, slopes, rows, out);
+    // Lanes beyond the last row compute a slope for a label of zero that nobody reads.
+    let (z, _) = S::as_mut_simd_f64s(&mut slopes);
+    let (y, _) = S::as_simd_f64s(&signs);
+    for (z, &y) in z.iter_mut().zip(y).take(m.div_ceil(LANES)) {
+        *z = L::slopes(simd, *z, y);
+    }
+    add_weighted_rows(simd, m, |k| (slopes[k], row(k)), out);
 }
 
-/// R dot products with one vector.
+/// R dot products with one vector, each over two sums of four lanes.
 #[inline(always)]
 fn dots<S: Simd, const R: usize>(simd: S, rows: [&[f64]; R], theta: &[f64]) -> [f64; R] {
     let (theta_lanes, theta_rest) = S::as_simd_f64s(theta);
     let (lanes, rest) = split::<S, R>(rows, theta.len());
-    let mut sums = [simd.splat_f64s(0.0); R];
-    for (k, &t) in theta_lanes.iter().enumerate() {
+    let (mut even, mut odd) = ([simd.splat_f64s(0.0); R], [simd.splat_f64s(0.0); R]);
+    let (pairs, last) = theta_lanes.as_chunks::<2>();
+    for (k, &[t, u]) in pairs.iter().enumerate() {
         for r in 0..R {
-            sums[r] = simd.add_f64s(sums[r], simd.mul_f64s(lanes[r][k], t));
+            even[r] = simd.mul_add_f64s(lanes[r][2 * k], t, even[r]);
+            odd[r] = simd.mul_add_f64s(lanes[r][2 * k + 1], u, odd[r]);
+        }
+    }
+    if let [t] = *last {
+        for r in 0..R {
+            even[r] = simd.mul_add_f64s(lanes[r][theta_lanes.len() - 1], t, even[r]);
         }
     }
     let mut out = [0.0; R];
     for r in 0..R {
-        let sum: [f64; LANES] = cast(sums[r]);
+        let sum: [f64; LANES] = cast(simd.add_f64s(even[r], odd[r]));
         out[r] = (sum[0] + sum[2]) + (sum[1] + sum[3]);
         for (x, t) in rest[r].iter().zip(theta_rest) {
-            out[r] += x * t;
+            out[r] = x.mul_add(*t, out[r]);
         }
     }
     out
 }
 
-/// out += sum_r weight_r row_r, each coordinate summed in the order of the rows, then added.
+/// out += sum_r weight_r row_r, in the order of the rows.
 #[inline(always)]
 fn add_rows<S: Simd, const R: usize>(simd: S, weights: [f64; R], rows: [&[f64]; R], out: &mut [f64]) {
     let (lanes, rest) = split::<S, R>(rows, out.len());
@@ -238,18 +239,16 @@ fn add_rows<S: Simd, const R: usize>(simd: S, weights: [f64; R], rows: [&[f64]; 
         splats[r] = simd.splat_f64s(weights[r]);
     }
     for (k, o) in out_lanes.iter_mut().enumerate() {
-        let mut sum = simd.mul_f64s(splats[0], lanes[0][k]);
-        for r in 1..R {
-            sum = simd.add_f64s(sum, simd.mul_f64s(splats[r], lanes[r][k]));
+        let mut sum = *o;
+        for r in 0..R {
+            sum = simd.mul_add_f64s(splats[r], lanes[r][k], sum);
         }
-        *o = simd.add_f64s(*o, sum);
+        *o = sum;
     }
     for (k, o) in out_rest.iter_mut().enumerate() {
-        let mut sum = weights[0] * rest[0][k];
-        for r in 1..R {
-            sum += weights[r] * rest[r][k];
+        for r in 0..R {
+            *o = weights[r].mul_add(rest[r][k], *o);
         }
-        *o += sum;
     }
 }
 
@@ -274,31 +273,23 @@ fn exponentials<S: Simd>(simd: S, x: S::f64s) -> S::f64s {
     // ln 2 in two parts; the first has trailing zeros, so that its product with a small integer is exact.
     const LN_2_HIGH: f64 = 0.693_147_180_369_123_8;
     const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
-    // The Taylor series of e^f on |f| <= ln(2)/2 to degree 13; the next term is below 5e-18.
-    const FACTORIALS: [f64; 13] = [
-        479_001_600.0,
-        39_916_800.0,
-        3_628_800.0,
-        362_880.0,
-        40_320.0,
-        5_040.0,
-        720.0,
-        120.0,
-        24.0,
-        6.0,
-        2.0,
-        1.0,
-        1.0,
-    ];
     let splat = |value| simd.splat_f64s(value);
     let x = simd.min_f64s(simd.max_f64s(x, splat(-708.0)), splat(708.0));
-    let rounded = simd.add_f64s(simd.mul_f64s(x, splat(std::f64::consts::LOG2_E)), splat(ROUND));
+    let rounded = simd.mul_add_f64s(x, splat(std::f64::consts::LOG2_E), splat(ROUND));
     let n = simd.sub_f64s(rounded, splat(ROUND));
-    let f = simd.sub_f64s(simd.sub_f64s(x, simd.mul_f64s(n, splat(LN_2_HIGH))), simd.mul_f64s(n, splat(LN_2_LOW)));
-    let mut sum = splat(1.0 / 6_227_020_800.0);
-    for factorial in FACTORIALS {
-        sum = simd.add_f64s(simd.mul_f64s(sum, f), splat(1.0 / factorial));
-    }
+    let f = simd.mul_add_f64s(n, splat(-LN_2_LOW), simd.mul_add_f64s(n, splat(-LN_2_HIGH), x));
+    // The Taylor series of e^f on |f| <= ln(2)/2 to degree 13, where the next term is below 5e-18; paired up (Estrin) so that
+    // it is four products deep instead of thirteen.
+    let line = |low: f64, high: f64| simd.mul_add_f64s(splat(1.0 / high), f, splat(1.0 / low));
+    let f2 = simd.mul_f64s(f, f);
+    let f4 = simd.mul_f64s(f2, f2);
+    let f8 = simd.mul_f64s(f4, f4);
+    let join = |low, high, power| simd.mul_add_f64s(high, power, low);
+    let to_3 = join(line(1.0, 1.0), line(2.0, 6.0), f2);
+    let to_7 = join(line(24.0, 120.0), line(720.0, 5_040.0), f2);
+    let to_11 = join(line(40_320.0, 362_880.0), line(3_628_800.0, 39_916_800.0), f2);
+    let to_13 = line(479_001_600.0, 6_227_020_800.0);
+    let sum = join(join(to_3, to_7, f4), join(to_11, to_13, f4), f8);
     // 2^n from the integer in the low bits of `rounded`.
     let bits: [u64; LANES] = cast(rounded);
     let scale: S::f64s = cast(bits.map(|bits| (bits << 52).wrapping_add(1023 << 52)));

@@ -18,7 +18,19 @@ fn main() {
     let wants = |name: &str| words.iter().all(|word| word == "--json") || words.iter().any(|word| word == name);
     if wants("small") {
         // n = 100, p = 100, 10 to 100 points, 38 neighbours: everything stays in the caches.
-        report("small", &case(100, 100, 38, |coin| 10 + coin.below(91)), 2_000, 41, &[1], json);
+        report(
+            "small",
+            &case(
+                std::env::var("N").map_or(100, |n| n.parse().unwrap()),
+                100,
+                std::env::var("K").map_or(38, |n| n.parse().unwrap()),
+                |coin| 10 + coin.below(91),
+            ),
+            1_000,
+            11,
+            &[1],
+            json,
+        );
     }
     if wants("million") {
         // 1,000,000 agents, p = 20, 10 points, 10 neighbours: every wake comes from memory.
