@@ -13,10 +13,9 @@
 //! edge over which a survivor still remembers them ([`minimum_of_survivors`]).
 
 use crate::objective::{add_weighted_gram, agents, local_value};
-use crate::reference::cholesky;
-use crate::reference::dual::{self, Dual};
 use crate::reference::local::{DENSE_DIMENSION_MAX, solitary_model};
 use crate::reference::newton::{self, Smooth};
+use crate::reference::{central_hinge, cholesky};
 use crate::vector::{add_scaled, distance_squared, dot};
 use crate::{Loss, Problem, Shard};
 use sottovoce_core::{PeerId, Rows};
@@ -53,7 +52,7 @@ pub fn minimum_of_survivors(problem: &Problem, dead: &[PeerId], last_heard: &Las
     if system.members.is_empty() {
         return models;
     }
-    let theta = if problem.loss == Loss::Hinge { solve_hinge(&system) } else { solve_smooth(&system) };
+    let theta = if problem.loss == Loss::Hinge { central_hinge::solve(&system) } else { solve_smooth(&system) };
     for (member, theta) in system.members.iter().zip(theta.chunks_exact(p)) {
         models.row_mut(member.agent.index()).copy_from_slice(theta);
     }
@@ -61,27 +60,24 @@ pub fn minimum_of_survivors(problem: &Problem, dead: &[PeerId], last_heard: &Las
 }
 
 /// The unknowns and what couples them.
-struct System<'a> {
-    dimension: usize,
-    members: Vec<Member<'a>>,
+pub(super) struct System<'a> {
+    pub(super) dimension: usize,
+    pub(super) members: Vec<Member<'a>>,
     /// Each edge between two members once, by their positions.
-    edges: Vec<(usize, usize, f64)>,
+    pub(super) edges: Vec<(usize, usize, f64)>,
     /// Edges to what does not move: position, weight, the fixed model.
-    fixed: Vec<(usize, f64, &'a [f64])>,
+    pub(super) fixed: Vec<(usize, f64, &'a [f64])>,
 }
 
 /// One agent whose model is unknown.
-struct Member<'a> {
+pub(super) struct Member<'a> {
     agent: PeerId,
-    shard: Shard<'a>,
+    pub(super) shard: Shard<'a>,
     /// D_ii, dead neighbours included.
     degree: f64,
     /// mu D_ii c_i, the weight of L_i in Q; zero without data.
-    weight: f64,
+    pub(super) weight: f64,
 }
-
-/// What an edge that has never delivered anything counts as.
-static ZERO: [f64; 0] = [];
 
 impl<'a> System<'a> {
     fn new(problem: &'a Problem, dead: &[PeerId], last_heard: &'a LastHeard) -> Self {
@@ -105,7 +101,8 @@ impl<'a> System<'a> {
         for (at, member) in members.iter().enumerate() {
             for edge in problem.graph.peers(member.agent).iter() {
                 if is_dead[edge.peer.index()] {
-                    let heard = last_heard.get(&(member.agent, edge.peer)).map_or(&ZERO[..], Vec::as_slice);
+                    // An empty slice stands for the zero vector: nothing was ever delivered over this edge.
+                    let heard = last_heard.get(&(member.agent, edge.peer)).map_or(&[][..], Vec::as_slice);
                     fixed.push((at, edge.weight, heard));
                 } else if member.agent < edge.peer {
                     edges.push((at, position[edge.peer.index()], edge.weight));
@@ -119,7 +116,7 @@ impl<'a> System<'a> {
         self.members.len() * self.dimension
     }
 
-    fn block(&self, at: usize) -> std::ops::Range<usize> {
+    pub(super) fn block(&self, at: usize) -> std::ops::Range<usize> {
         at * self.dimension..(at + 1) * self.dimension
     }
 
@@ -299,7 +296,7 @@ fn with_curvature<'a>(
 }
 
 /// What the graph and the regularizer put on the diagonal of a member's block.
-fn diagonal(member: &Member<'_>) -> f64 {
+pub(super) fn diagonal(member: &Member<'_>) -> f64 {
     member.degree + 2.0 * member.weight * member.shard.regularization
 }
 
@@ -353,104 +350,6 @@ fn build_preconditioner(system: &System<'_>, curvature: &[f64], scheme: Scheme, 
             out.fill(diagonal(member));
             for ((x, _), curvature) in member.shard.points.iter().zip(curvature) {
                 out.iter_mut().zip(x).for_each(|(out, x)| *out += curvature * x * x);
-            }
-        }
-    }
-}
-
-/// The hinge: M (x) I with M = D - W + diag(2 mu D_ii c_i lambda_i), whose inverse is formed.
-fn solve_hinge(system: &System<'_>) -> Vec<f64> {
-    let (n, p) = (system.members.len(), system.dimension);
-    let mut factor = vec![0.0; n * n];
-    cholesky::factor_regularized(&mut factor, n, |matrix| {
-        matrix.fill(0.0);
-        for (at, member) in system.members.iter().enumerate() {
-            matrix[at * n + at] = diagonal(member);
-        }
-        for &(a, b, weight) in &system.edges {
-            matrix[a.max(b) * n + a.min(b)] = -weight;
-        }
-    });
-    // The inverse is symmetric, so its rows are its columns.
-    let mut inverse = vec![0.0; n * n];
-    for (at, row) in inverse.chunks_exact_mut(n).enumerate() {
-        row[at] = 1.0;
-        cholesky::solve(&factor, n, row);
-    }
-    let mut pull = vec![0.0; n * p];
-    for &(at, weight, model) in &system.fixed {
-        add_scaled(&mut pull[system.block(at)][..model.len()], weight, model);
-    }
-    let mut rest = vec![0.0; n * p];
-    for (row, out) in inverse.chunks_exact(n).zip(rest.chunks_exact_mut(p)) {
-        for (entry, pull) in row.iter().zip(pull.chunks_exact(p)) {
-            add_scaled(out, *entry, pull);
-        }
-    }
-    let points: Vec<_> = system
-        .members
-        .iter()
-        .enumerate()
-        .flat_map(|(at, member)| {
-            let upper = member.weight / member.shard.points.len().max(1) as f64;
-            member.shard.points.iter().map(move |(x, y)| HingePoint { at, x, y, upper })
-        })
-        .collect();
-    let mut alpha = vec![0.0; points.len()];
-    let mut whole = WholeHinge { p, n, points, inverse, rest: rest.clone(), theta: rest };
-    dual::ascend(&mut whole, &mut alpha, &mut Vec::new());
-    whole.theta
-}
-
-/// One point of the whole hinge problem.
-struct HingePoint<'a> {
-    /// The position of the member that owns it.
-    at: usize,
-    x: &'a [f64],
-    y: f64,
-    /// mu D_ii c_i / m_i.
-    upper: f64,
-}
-
-struct WholeHinge<'a> {
-    p: usize,
-    n: usize,
-    points: Vec<HingePoint<'a>>,
-    /// M^-1.
-    inverse: Vec<f64>,
-    /// M^-1 b: where the models are with alpha = 0.
-    rest: Vec<f64>,
-    theta: Vec<f64>,
-}
-
-impl Dual for WholeHinge<'_> {
-    fn upper(&self, k: usize) -> f64 {
-        self.points[k].upper
-    }
-
-    fn entry(&self, k: usize, l: usize) -> f64 {
-        let (one, other) = (&self.points[k], &self.points[l]);
-        one.y * other.y * self.inverse[one.at * self.n + other.at] * dot(one.x, other.x)
-    }
-
-    fn slack(&self, k: usize) -> f64 {
-        let point = &self.points[k];
-        1.0 - point.y * dot(point.x, &self.theta[point.at * self.p..][..self.p])
-    }
-
-    fn shift(&mut self, k: usize, change: f64) {
-        let HingePoint { at, x, y, .. } = self.points[k];
-        let row = &self.inverse[at * self.n..][..self.n];
-        for (theta, entry) in self.theta.chunks_exact_mut(self.p).zip(row) {
-            add_scaled(theta, change * y * entry, x);
-        }
-    }
-
-    fn rebuild(&mut self, alpha: &[f64]) {
-        self.theta.copy_from_slice(&self.rest);
-        for (k, &alpha) in alpha.iter().enumerate() {
-            if alpha != 0.0 {
-                self.shift(k, alpha);
             }
         }
     }

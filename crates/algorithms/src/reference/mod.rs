@@ -4,6 +4,7 @@
 //! everybody's data: no agent could run them.
 
 pub mod central;
+mod central_hinge;
 pub mod cholesky;
 mod dual;
 pub mod local;
