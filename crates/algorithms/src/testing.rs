@@ -1,7 +1,8 @@
 //! Random problems for tests.
 
-use crate::{Dataset, Loss, Problem, Regularization};
-use sottovoce_core::{Coin, Graph, PeerId};
+use crate::{Dataset, Loss, Problem, Regularization, Shard};
+use sottovoce_core::{Algorithm, Coin, Cx, Graph, Outbox, PeerId, Posts, Reject, Time, Wire};
+use sottovoce_privacy::Gate;
 
 /// All losses that have a gradient everywhere.
 pub(crate) const SMOOTH: [Loss; 3] = [Loss::Logistic, Loss::Squared, Loss::SmoothedHinge];
@@ -62,4 +63,129 @@ pub(crate) fn random_problem(seed: u64, n: usize, p: usize, loss: Loss) -> Probl
 /// Every agent.
 pub(crate) fn everyone(problem: &Problem) -> impl Iterator<Item = PeerId> {
     (0..problem.agents() as u32).map(PeerId)
+}
+
+/// A letter on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Mail {
+    pub from: PeerId,
+    pub to: PeerId,
+    pub vectors: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// A few agents, and letters that wait until the test delivers them.
+pub(crate) struct Network<'p, A: Algorithm> {
+    algorithm: &'p A,
+    problem: &'p Problem,
+    pub states: Vec<A::State>,
+    gates: Vec<Gate>,
+    pub mail: Vec<Mail>,
+    outbox: Outbox,
+    scratch: Vec<f64>,
+    events: u64,
+}
+
+impl<'p, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Network<'p, A> {
+    /// Everyone has started; nothing is delivered yet.
+    pub fn start(algorithm: &'p A, problem: &'p Problem) -> Self {
+        let mut this = Network {
+            algorithm,
+            problem,
+            states: Vec::new(),
+            gates: vec![Gate::default(); problem.agents()],
+            mail: Vec::new(),
+            outbox: Outbox::default(),
+            scratch: Vec::new(),
+            events: 0,
+        };
+        for agent in everyone(problem) {
+            let state = this.event(agent, |cx| algorithm.start(problem.shard(agent), cx)).expect("an unlimited budget");
+            this.states.push(state);
+        }
+        this
+    }
+
+    /// One wake; the letters it sends wait in the mail.
+    pub fn wake(&mut self, agent: PeerId) -> f64 {
+        let (algorithm, shard) = (self.algorithm, self.problem.shard(agent));
+        let mut states = std::mem::take(&mut self.states);
+        let activity = self.event(agent, |cx| algorithm.on_wake(&mut states[agent.index()], shard, cx));
+        self.states = states;
+        activity.expect("an unlimited budget").moved
+    }
+
+    /// Wakes an agent until it writes to `to`, dropping what it writes to others.
+    pub fn wake_towards(&mut self, agent: PeerId, to: PeerId) {
+        let before = self.mail.len();
+        loop {
+            self.wake(agent);
+            if self.mail[before..].iter().any(|mail| mail.to == to) {
+                return;
+            }
+            self.mail.truncate(before);
+        }
+    }
+
+    /// Hands over a letter; what it answers waits in the mail.
+    pub fn hand_over(&mut self, mail: &Mail) -> Result<(), Reject> {
+        let (algorithm, shard) = (self.algorithm, self.problem.shard(mail.to));
+        let mut states = std::mem::take(&mut self.states);
+        let result = self.event(mail.to, |cx| {
+            A::Letter::decode(&mail.bytes)
+                .and_then(|letter| algorithm.on_letter(&mut states[mail.to.index()], shard, mail.from, letter, cx))
+        });
+        self.states = states;
+        result
+    }
+
+    /// Delivers all mail, and what comes of it, in order.
+    pub fn deliver_all(&mut self) {
+        while !self.mail.is_empty() {
+            let mail = self.mail.remove(0);
+            self.hand_over(&mail).expect("a letter in turn");
+        }
+    }
+
+    /// An agent's model.
+    pub fn model(&self, agent: u32) -> &[f64] {
+        self.algorithm.model(&self.states[agent as usize], &[])
+    }
+
+    fn event<R>(&mut self, me: PeerId, work: impl FnOnce(&mut Cx<'_>) -> R) -> R {
+        self.events += 1;
+        self.outbox.clear();
+        let mut cx = Cx {
+            me,
+            now: Time::default(),
+            peers: self.problem.graph.peers(me),
+            coin: Coin::new(1, me.0, self.events),
+            gate: &mut self.gates[me.index()],
+            posts: Posts::Unheard { zero: &[] },
+            scratch: &mut self.scratch,
+            outbox: &mut self.outbox,
+        };
+        let result = work(&mut cx);
+        let sent = self.outbox.letters();
+        self.mail.extend(sent.map(|(to, vectors, bytes)| Mail { from: me, to, vectors, bytes: bytes.to_vec() }));
+        assert!(self.outbox.posted().is_none(), "these algorithms never post");
+        result
+    }
+}
+
+/// The path 0 - 1 - 2 with weights 1 and 3, where L_i(theta) = |theta - value_i|^2 / 2 in one dimension and c_i = 1.
+///
+/// Squared loss with x = 1/sqrt(2) and y = value / sqrt(2): (theta - value)^2 / 2.
+pub(crate) fn means_on_a_path(values: [f64; 3], trade_off: f64) -> Problem {
+    let mut data = Dataset::new(1);
+    let x = std::f64::consts::FRAC_1_SQRT_2;
+    values.iter().for_each(|value| data.push_agent(&[x], &[x * value]));
+    Problem {
+        data,
+        graph: Graph::from_edges(3, &[(0, 1, 1.0), (1, 2, 3.0)]).expect("a graph"),
+        loss: Loss::Squared,
+        regularization: Regularization::Constant(0.0),
+        trade_off,
+        points_max: 1.0,
+    }
 }
