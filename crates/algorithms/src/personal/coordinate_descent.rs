@@ -13,7 +13,10 @@
 //!
 //! The model of an agent is its own last post, kept by the driver: the state is two numbers.
 
-use crate::{Shard, kernel};
+use crate::{
+    Shard,
+    kernel::{self, Arithmetic, Simd},
+};
 use sottovoce_core::{Activity, Algorithm, Cx, NoLetter, PeerId, Peers, Posts, Reject};
 use sottovoce_privacy::Exhausted;
 
@@ -85,7 +88,8 @@ impl Algorithm for CoordinateDescent {
         cx.scratch.resize(2 * p, 0.0);
         let (model, gradient) = cx.scratch.split_at_mut(p);
         let weight = self.trade_off * shard.confidence;
-        let moved = kernel::vectorized(|| update(step, weight, shard, cx.posts, cx.peers, model, gradient));
+        let moved =
+            kernel::vectorized(Update { step, weight, shard, posts: cx.posts, peers: cx.peers, model, gradient });
         // PRIVACY: the exact model, to everyone: epsilon = infinity.
         let post = cx.gate.reveal(&*model)?;
         cx.outbox.post(post);
@@ -111,30 +115,40 @@ impl Algorithm for CoordinateDescent {
     }
 }
 
-/// One step of equation (4) from zeroed buffers: leaves the new model in `model`, returns the largest change.
-#[inline(always)]
-fn update(
+/// One step of equation (4), from zeroed buffers.
+struct Update<'a> {
     step: Step,
+    /// mu c_i.
     weight: f64,
-    shard: Shard<'_>,
-    posts: Posts<'_>,
-    peers: Peers<'_>,
-    model: &mut [f64],
-    gradient: &mut [f64],
-) -> f64 {
-    let theta = posts.mine();
-    kernel::add_weighted_rows(peers.len(), |k| (peers.edge(k).weight, posts.last(k)), model);
-    kernel::add_gradient_inline(shard.loss, shard.points, theta, gradient);
-    // theta_i <- (1 - alpha) theta_i + alpha (sum_j W_ij/D_ii theta_j - mu c_i (g/m + 2 lambda theta_i))   [2018, eq. 4]
-    let alpha = step.alpha;
-    let keep = 1.0 - alpha - 2.0 * alpha * weight * shard.regularization;
-    let follow = alpha * step.inverse_degree;
-    let descend = if shard.points.is_empty() { 0.0 } else { alpha * weight / shard.points.len() as f64 };
-    let mut moved = 0.0f64;
-    for ((new, g), old) in model.iter_mut().zip(&*gradient).zip(theta) {
-        *new = keep * old + follow * *new - descend * g;
-        let change = (*new - old).abs();
-        moved = if change > moved { change } else { moved };
+    shard: Shard<'a>,
+    posts: Posts<'a>,
+    peers: Peers<'a>,
+    /// Ends as the new model.
+    model: &'a mut [f64],
+    gradient: &'a mut [f64],
+}
+
+impl Arithmetic for Update<'_> {
+    /// The largest change of a coordinate.
+    type Output = f64;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> f64 {
+        let Update { step, weight, shard, posts, peers, model, gradient } = self;
+        let theta = posts.mine();
+        kernel::add_weighted_rows(simd, peers.len(), |k| (peers.edge(k).weight, posts.last(k)), model);
+        kernel::add_gradient_inline(simd, shard.loss, shard.points, theta, gradient);
+        // theta_i <- (1 - alpha) theta_i + alpha (sum_j W_ij/D_ii theta_j - mu c_i (g/m + 2 lambda theta_i))   [2018, eq. 4]
+        let alpha = step.alpha;
+        let keep = 1.0 - alpha - 2.0 * alpha * weight * shard.regularization;
+        let follow = alpha * step.inverse_degree;
+        let descend = if shard.points.is_empty() { 0.0 } else { alpha * weight / shard.points.len() as f64 };
+        let mut moved = 0.0f64;
+        for ((new, g), old) in model.iter_mut().zip(&*gradient).zip(theta) {
+            *new = keep * old + follow * *new - descend * g;
+            let change = (*new - old).abs();
+            moved = if change > moved { change } else { moved };
+        }
+        moved
     }
-    moved
 }
