@@ -57,7 +57,7 @@ use sottovoce_privacy::Exhausted;
 /// | name | symbol | range | default |
 /// |---|---|---|---|
 /// | trade-off | mu | above 0 | 1, as everywhere |
-/// | penalty | rho | above 0 | [`default_penalty`]; a guess that was the best of a coarse grid |
+/// | penalty | rho | above 0 | [`default_penalty`] |
 /// | inner | | exact, or G gradient steps | G = 10, as in Bellet et al. (2018), Figure 1 |
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -90,11 +90,15 @@ impl Default for Inner {
     }
 }
 
-/// 0.1 times the mean weight of an edge.
-pub fn default_penalty(graph: &Graph) -> f64 {
+/// 0.1 times the mean weight of an edge, and less in proportion below a trade-off of one.
+///
+/// A guess, checked with 50 agents, 20 dimensions, regularization 1e-3 and trade-offs from 0.1 to 10: exact inner steps come
+/// within 1e-6 of the optimum in at most 8,000 wakes per agent. Ten times as much or as little can need ten times as many.
+pub fn default_penalty(graph: &Graph, trade_off: f64) -> f64 {
     let count = graph.edge_count().max(1) as f64;
     let mean = graph.edges().map(|(_, _, weight)| weight).sum::<f64>() / count;
-    if mean > 0.0 { 0.1 * mean } else { 0.1 }
+    let weight = if mean > 0.0 { mean } else { 1.0 };
+    0.1 * weight * trade_off.min(1.0)
 }
 
 /// A number of a peer beyond this is rejected: it is no model, and sums of its square would overflow.

@@ -155,7 +155,7 @@ fn assert_paired(problem: &Problem, net: &Network<'_, Admm>) {
 fn check_01_k_multipliers_stay_paired_whatever_the_network_does() {
     for seed in 0..10 {
         let problem = random_problem(seed, 8, 3, ALL[seed as usize % 4]);
-        let algorithm = exact(&problem, default_penalty(&problem.graph));
+        let algorithm = exact(&problem, default_penalty(&problem.graph, problem.trade_off));
         let mut net = Network::start(&algorithm, &problem);
         let mut coin = Coin::new(seed, 1, 0);
         for _ in 0..5_000 {
@@ -302,7 +302,8 @@ fn hyper_parameters_are_checked_once() {
     assert!(Admm::new(AdmmConfig { trade_off: f64::NAN, ..fine }).is_err());
     assert!(Admm::new(AdmmConfig { inner: Inner::Gradient { steps: 0 }, ..fine }).is_err());
     let path = means_on_a_path([0.0; 3], 1.0);
-    assert!((default_penalty(&path.graph) - 0.2).abs() < 1e-15);
+    assert!((default_penalty(&path.graph, 5.0) - 0.2).abs() < 1e-15);
+    assert!((default_penalty(&path.graph, 0.5) - 0.1).abs() < 1e-15);
 }
 
 #[test]
