@@ -93,7 +93,7 @@ impl Default for Inner {
 /// 0.1 times the mean weight of an edge, and less in proportion below a trade-off of one.
 ///
 /// A guess, checked with 50 agents, 20 dimensions, regularization 1e-3 and trade-offs from 0.1 to 10: exact inner steps come
-/// within 1e-6 of the optimum in at most 8,000 wakes per agent. Ten times as much or as little can need ten times as many.
+/// within 1e-6 of the optimum in at most 10,000 wakes per agent. Ten times as much or as little can need ten times as many.
 pub fn default_penalty(graph: &Graph, trade_off: f64) -> f64 {
     let count = graph.edge_count().max(1) as f64;
     let mean = graph.edges().map(|(_, _, weight)| weight).sum::<f64>() / count;
