@@ -1,1 +1,14 @@
-//! Placeholder.
+//! Task files, data, metrics, run directories and reports: everything between a user's files and a run.
+
+pub mod data;
+pub mod describe;
+pub mod error;
+pub mod folder;
+pub mod generate;
+pub mod graph;
+pub mod keys;
+pub mod load;
+pub mod plot;
+pub mod report;
+pub mod rows;
+pub mod task;

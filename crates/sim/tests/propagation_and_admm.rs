@@ -114,7 +114,8 @@ fn propagation(problem: &Problem) -> ModelPropagation {
 }
 
 fn admm(problem: &Problem, inner: Inner) -> Admm {
-    let config = AdmmConfig { trade_off: problem.trade_off, penalty: default_penalty(&problem.graph, problem.trade_off), inner };
+    let config =
+        AdmmConfig { trade_off: problem.trade_off, penalty: default_penalty(&problem.graph, problem.trade_off), inner };
     Admm::new(config).expect("fine parameters")
 }
 

@@ -1,5 +1,11 @@
 //! The collaboration graph: undirected, weighted, no self-loops.
 
+mod similarity;
+mod topology;
+
+pub use similarity::{Directions, Threshold};
+pub use topology::ShapeError;
+
 use crate::{Edge, PeerId, Peers};
 use thiserror::Error;
 

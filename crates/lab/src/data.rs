@@ -1,0 +1,271 @@
+//! From rows of files to each agent's training and test points.
+
+use crate::error::Mistake;
+use crate::rows::{self, At, Format, Missing, Names, Place, Rows};
+use crate::task::{Model, Normalize, Points, Task, Test};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use sha2::{Digest, Sha256};
+use sottovoce_algorithms::{Dataset, Loss};
+use std::path::{Path, PathBuf};
+
+/// The rows of a task, their agents numbered as they were met.
+#[derive(Debug)]
+pub struct Raw {
+    /// Training rows.
+    pub train: Rows,
+    /// Test rows, when they have a file of their own.
+    pub test: Option<Rows>,
+}
+
+/// Reads the rows of a task. Labels are checked against the loss, and 0 becomes -1 for a classification.
+pub fn read(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
+    let mut labels = Labels { loss: task.model.loss, low: None };
+    let train = &task.data.train;
+    let Test::File(test) = &task.data.test else {
+        return Ok(Raw { train: read_one(train, names, &mut labels)?, test: None });
+    };
+    if let (Some(train_agents), Some(test_agents)) = (&train.agents, &test.agents) {
+        // A feature may occur in only one of two sparse files: the dimension is the larger one.
+        let train_rows = rows::read_libsvm(&train.file, train_agents, names, |y, at| labels.take(y, at))?;
+        let test_rows = rows::read_libsvm(&test.file, test_agents, names, |y, at| labels.take(y, at))?;
+        let dimension = train_rows.dimension().max(test_rows.dimension());
+        let train_rows = with_features(train_rows.dense(dimension, &train.file)?, &train.file)?;
+        return Ok(Raw { train: train_rows, test: Some(test_rows.dense(dimension, &test.file)?) });
+    }
+    let train_rows = read_one(train, names, &mut labels)?;
+    let test_rows = read_one(test, names, &mut labels)?;
+    if train_rows.columns != test_rows.columns {
+        let place = train_rows.columns.iter().zip(&test_rows.columns).position(|(a, b)| a != b);
+        let what = match place {
+            Some(k) => format!(
+                "column {} is {:?} where {} has {:?}",
+                k + 3,
+                test_rows.columns[k],
+                train.file.display(),
+                train_rows.columns[k]
+            ),
+            None => format!(
+                "{} features where {} has {}",
+                test_rows.columns.len(),
+                train.file.display(),
+                train_rows.columns.len()
+            ),
+        };
+        return Err(Mistake::line(&test.file, 1, format!("{what}; accepted: the same columns in the same order")));
+    }
+    Ok(Raw { train: train_rows, test: Some(test_rows) })
+}
+
+fn read_one(points: &Points, names: &mut Names, labels: &mut Labels) -> Result<Rows, Mistake> {
+    let file = &points.file;
+    match &points.agents {
+        None => rows::read_points(file, names, Missing::Refuse, |y, at| labels.take(y, at)),
+        Some(agents) => {
+            let sparse = rows::read_libsvm(file, agents, names, |y, at| labels.take(y, at))?;
+            let dimension = sparse.dimension();
+            with_features(sparse.dense(dimension, file)?, file)
+        }
+    }
+}
+
+fn with_features(rows: Rows, file: &Path) -> Result<Rows, Mistake> {
+    if rows.columns.is_empty() {
+        return Err(Mistake::file(file, "no feature in any row; accepted: at least one index:value"));
+    }
+    Ok(rows)
+}
+
+/// Which labels are in use: a classification has -1 and 1, or 0 and 1, in all files alike.
+struct Labels {
+    loss: Loss,
+    /// Where the class that is not 1 was first met, and how it is written.
+    low: Option<(f64, PathBuf, Place)>,
+}
+
+impl Labels {
+    fn take(&mut self, label: f64, at: At<'_>) -> Result<f64, Mistake> {
+        if !self.loss.is_classification() || label == 1.0 {
+            return Ok(label);
+        }
+        if label != 0.0 && label != -1.0 {
+            let what = format!("label is {label}; accepted by this loss: -1 and 1, or 0 and 1");
+            return Err(at.mistake(what));
+        }
+        match self.low {
+            None => self.low = Some((label, at.file.to_owned(), at.place)),
+            Some((known, ref file, place)) if known != label => {
+                let before = format!("{known} stands in {}, line {}", file.display(), At { file, place }.line());
+                let what =
+                    format!("label is {label}, but {before}; accepted: -1 and 1 everywhere, or 0 and 1 everywhere");
+                return Err(at.mistake(what));
+            }
+            Some(_) => {}
+        }
+        Ok(-1.0)
+    }
+}
+
+/// Everyone's points, agents in the order of their names.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What models are trained on.
+    pub train: Dataset,
+    /// What they are tested on.
+    pub test: Option<Dataset>,
+    /// One name for each coordinate of a model.
+    pub feature_names: Vec<String>,
+}
+
+/// Groups rows by agent, normalizes, splits and appends the intercept. `place` gives each number's place.
+pub fn prepare(raw: Raw, task: &Task, names: &[String], place: &[u32]) -> Prepared {
+    let normalize = task.data.normalize;
+    let mut feature_names = raw.train.columns.clone();
+    if task.model.intercept {
+        feature_names.push("intercept".to_owned());
+    }
+    let mut train = Dataset::new(feature_names.len());
+    let mut test = match task.data.test {
+        Test::Absent => None,
+        _ => Some(Dataset::new(feature_names.len())),
+    };
+    let grouped = Grouped::new(&raw.train, place, names.len());
+    let mut scratch = Scratch::default();
+    for (agent, name) in names.iter().enumerate() {
+        let rows = grouped.of(agent);
+        let Test::Split { share, seed } = task.data.test else {
+            scratch.push(&mut train, &raw.train, rows, normalize, &task.model);
+            continue;
+        };
+        let (kept, aside) = split(rows, share, seed, name);
+        scratch.push(&mut train, &raw.train, &kept, normalize, &task.model);
+        if let Some(test) = &mut test {
+            scratch.push(test, &raw.train, &aside, normalize, &task.model);
+        }
+    }
+    if let (Some(rows), Some(test)) = (&raw.test, &mut test) {
+        let grouped = Grouped::new(rows, place, names.len());
+        for agent in 0..names.len() {
+            scratch.push(test, rows, grouped.of(agent), normalize, &task.model);
+        }
+    }
+    Prepared { train, test, feature_names }
+}
+
+/// The rows of each agent, in the order of the file.
+struct Grouped {
+    offsets: Vec<usize>,
+    rows: Vec<usize>,
+}
+
+impl Grouped {
+    fn new(table: &Rows, place: &[u32], agents: usize) -> Self {
+        let mut offsets = vec![0; agents + 1];
+        for &owner in &table.owners {
+            offsets[place[owner as usize] as usize + 1] += 1;
+        }
+        for k in 0..agents {
+            offsets[k + 1] += offsets[k];
+        }
+        let mut next = offsets.clone();
+        let mut rows = vec![0; table.owners.len()];
+        for (row, &owner) in table.owners.iter().enumerate() {
+            let slot = &mut next[place[owner as usize] as usize];
+            rows[*slot] = row;
+            *slot += 1;
+        }
+        Grouped { offsets, rows }
+    }
+
+    fn of(&self, agent: usize) -> &[usize] {
+        &self.rows[self.offsets[agent]..self.offsets[agent + 1]]
+    }
+}
+
+#[derive(Default)]
+struct Scratch {
+    features: Vec<f64>,
+    labels: Vec<f64>,
+}
+
+impl Scratch {
+    fn push(&mut self, to: &mut Dataset, from: &Rows, rows: &[usize], normalize: Normalize, model: &Model) {
+        let p = from.columns.len();
+        self.features.clear();
+        self.labels.clear();
+        for &row in rows {
+            let start = self.features.len();
+            self.features.extend_from_slice(&from.features[row * p..(row + 1) * p]);
+            shrink(&mut self.features[start..], normalize);
+            if model.intercept {
+                self.features.push(1.0);
+            }
+            self.labels.push(from.labels[row]);
+        }
+        to.push_agent(&self.features, &self.labels);
+    }
+}
+
+/// |x| in a norm.
+pub(crate) fn norm(x: &[f64], normalize: Normalize) -> f64 {
+    match normalize {
+        Normalize::None => 0.0,
+        Normalize::L1 => x.iter().map(|v| v.abs()).sum(),
+        Normalize::L2 => x.iter().map(|v| v * v).sum::<f64>().sqrt(),
+    }
+}
+
+/// x <- x / max(1, |x|).
+fn shrink(x: &mut [f64], normalize: Normalize) {
+    let mut length = norm(x, normalize);
+    if length.is_infinite() {
+        // The norm overflows: x / |x| is the same for x divided by its largest coordinate.
+        let largest = x.iter().fold(0.0f64, |largest, v| largest.max(v.abs()));
+        x.iter_mut().for_each(|v| *v /= largest);
+        length = norm(x, normalize);
+    }
+    if length > 1.0 {
+        x.iter_mut().for_each(|v| *v /= length);
+    }
+}
+
+/// Sets a share of the rows aside, rounded to the nearest count; one stays at least. Both parts keep their order.
+fn split(rows: &[usize], share: f64, seed: u64, name: &str) -> (Vec<usize>, Vec<usize>) {
+    let m = rows.len();
+    let count = ((share * m as f64).round() as usize).min(m.saturating_sub(1));
+    let mut rng = ChaCha8Rng::from_seed(
+        Sha256::new().chain_update(seed.to_le_bytes()).chain_update(name.as_bytes()).finalize().into(),
+    );
+    // The first `count` places of a shuffle.
+    let mut order: Vec<usize> = (0..m).collect();
+    for k in 0..count {
+        let other = k + below(&mut rng, m - k);
+        order.swap(k, other);
+    }
+    let mut is_aside = vec![false; m];
+    order[..count].iter().for_each(|&k| is_aside[k] = true);
+    let pick = |aside: bool| rows.iter().zip(&is_aside).filter(|(_, is)| **is == aside).map(|(row, _)| *row).collect();
+    (pick(false), pick(true))
+}
+
+/// Uniform in 0..n, up to a bias of n / 2^64.
+pub(crate) fn below(rng: &mut ChaCha8Rng, n: usize) -> usize {
+    ((u128::from(rng.next_u64()) * n as u128) >> 64) as usize
+}
+
+/// Reads a file of points for a summary: any label, missing features counted.
+pub(crate) fn read_leniently(file: &Path, agents: Option<&Path>, names: &mut Names) -> Result<Rows, Mistake> {
+    match (Format::of(file), agents) {
+        (None, _) => Err(Mistake::file(file, format!("accepted: a file named {}", Format::ACCEPTED))),
+        (Some(Format { libsvm: true, .. }), None) => {
+            Err(Mistake::file(file, "a libsvm file names no agents; accepted: with a file of one agent per line"))
+        }
+        (Some(Format { libsvm: true, .. }), Some(agents)) => {
+            let sparse = rows::read_libsvm(file, agents, names, |y, _| Ok(y))?;
+            let dimension = sparse.dimension();
+            with_features(sparse.dense(dimension, file)?, file)
+        }
+        (Some(_), Some(agents)) => Err(Mistake::file(agents, "a csv file names its agents in its first column")),
+        (Some(_), None) => rows::read_points(file, names, Missing::Count, |y, _| Ok(y)),
+    }
+}

@@ -1,0 +1,61 @@
+//! From a task to a problem that is ready to run.
+
+use crate::error::Mistake;
+use crate::rows::Names;
+use crate::task::{Algorithm, Task};
+use crate::{data, graph};
+use sottovoce_algorithms::{Dataset, Problem};
+use sottovoce_core::Graph;
+
+/// Everything a run needs, agents in the order of their names (by bytes).
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The task, with the defaults that only the data can tell: points-max and ADMM's penalty.
+    pub task: Task,
+    /// The agents: all names of the training and test data and of the graph.
+    pub names: Vec<String>,
+    /// Training data, graph and objective.
+    pub problem: Problem,
+    /// Test points of the same agents.
+    pub test: Option<Dataset>,
+    /// One name for each coordinate of a model.
+    pub feature_names: Vec<String>,
+}
+
+/// Reads the files of a task and builds its problem.
+pub fn load(task: &Task) -> Result<Loaded, Mistake> {
+    let mut numbers = Names::default();
+    let raw = data::read(task, &mut numbers)?;
+    let with_rows = numbers.len();
+    let graph_rows = graph::read(task, &mut numbers)?;
+    let (names, place) = numbers.sorted();
+    let mut has_rows = vec![false; names.len()];
+    place[..with_rows].iter().for_each(|&k| has_rows[k as usize] = true);
+    let prepared = data::prepare(raw, task, &names, &place);
+    let graph = graph::build(task, graph_rows, &names, &place, &prepared.train, &has_rows)?;
+
+    let mut task = task.clone();
+    let points_max = task.model.points_max.unwrap_or(prepared.train.largest() as u64);
+    task.model.points_max = Some(points_max);
+    if let Algorithm::Admm(admm) = &mut task.algorithm {
+        admm.penalty = Some(admm.penalty.unwrap_or_else(|| (0.1 * mean_weight(&graph)).max(f64::MIN_POSITIVE)));
+    }
+    let problem = Problem {
+        data: prepared.train,
+        graph,
+        loss: task.model.loss,
+        regularization: task.model.regularization,
+        trade_off: task.model.trade_off,
+        points_max: points_max as f64,
+    };
+    Ok(Loaded { task, names, problem, test: prepared.test, feature_names: prepared.feature_names })
+}
+
+/// The mean weight of the edges; 1 without any.
+fn mean_weight(graph: &Graph) -> f64 {
+    match (graph, graph.edge_count()) {
+        (_, 0) | (Graph::Ring { .. } | Graph::Complete { .. }, _) => 1.0,
+        // Divided before it is summed, so that it neither overflows nor vanishes.
+        (graph, count) => graph.edges().map(|edge| edge.2 / count as f64).sum(),
+    }
+}

@@ -1,0 +1,159 @@
+//! A task file as it is written: every key optional, nothing resolved.
+
+use serde::{Deserialize, Serialize};
+use sottovoce_algorithms::Loss;
+
+macro_rules! config {
+    ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+        pub(super) struct $name {
+            $(
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub(super) $field: Option<$type>,
+            )*
+        }
+    )*};
+}
+
+config! {
+    Config {
+        name: String,
+        algorithm: String,
+        data: DataConfig,
+        graph: GraphConfig,
+        model: ModelConfig,
+        admm: AdmmConfig,
+        run: RunConfig,
+        faults: FaultsConfig,
+        privacy: PrivacyConfig,
+    }
+
+    DataConfig {
+        train: String,
+        test: String,
+        split: f64,
+        split_seed: u64,
+        agents: String,
+        test_agents: String,
+        normalize: super::Normalize,
+        feature_bound: f64,
+    }
+
+    GraphConfig {
+        edges: String,
+        kind: String,
+        allow_isolated: bool,
+        rows: u32,
+        columns: u32,
+        neighbours: u32,
+        rewire: f64,
+        probability: f64,
+        vectors: String,
+        width: f64,
+        threshold: NumberOrWord,
+        seed: u64,
+    }
+
+    ModelConfig {
+        loss: Loss,
+        regularization: NumberOrWord,
+        trade_off: f64,
+        intercept: bool,
+        points_max: u64,
+        start: Start,
+    }
+
+    AdmmConfig {
+        penalty: f64,
+        inner: NumberOrWord,
+    }
+
+    RunConfig {
+        wakes_per_agent: u64,
+        tolerance: f64,
+        clock: super::Clock,
+        seed: u64,
+    }
+
+    FaultsConfig {
+        loss: f64,
+        duplicate: f64,
+        leave: f64,
+        die: f64,
+        until: f64,
+        delay: DelayConfig,
+        partitions: Vec<PartitionConfig>,
+    }
+
+    DelayConfig {
+        mean: f64,
+        max: f64,
+    }
+
+    PartitionConfig {
+        from: f64,
+        to: f64,
+        share: f64,
+    }
+
+    /// Known, so that a task written for a later version is understood well enough to be refused clearly.
+    PrivacyConfig {
+        epsilon: f64,
+        delta: f64,
+        mechanism: String,
+        clip: f64,
+        updates: u64,
+        schedule: String,
+        warm: WarmConfig,
+        home: HomeConfig,
+        accountant: String,
+    }
+
+    WarmConfig {
+        epsilon: f64,
+        regularization: f64,
+        radius: f64,
+    }
+
+    HomeModelConfig {
+        scale: f64,
+        trade_off: f64,
+    }
+}
+
+/// A number, or the one word that stands for a rule.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub(super) enum NumberOrWord {
+    /// Kept apart from `Number`, so that steps stay whole when they are written again.
+    Integer(i64),
+    Number(f64),
+    Word(String),
+}
+
+impl NumberOrWord {
+    pub(super) fn number(&self) -> Option<f64> {
+        match self {
+            NumberOrWord::Integer(x) => Some(*x as f64),
+            NumberOrWord::Number(x) => Some(*x),
+            NumberOrWord::Word(_) => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub(super) enum HomeConfig {
+    Off(bool),
+    Model(HomeModelConfig),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Start {
+    Local,
+    Zero,
+    Warm,
+}

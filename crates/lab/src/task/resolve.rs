@@ -1,0 +1,286 @@
+//! From a task file as written to a [`Task`]: defaults, absolute paths, and what keys mean together.
+
+use super::check::Lines;
+use super::config::{self, Config, DataConfig, FaultsConfig, GraphConfig, ModelConfig, NumberOrWord, RunConfig};
+use super::*;
+use crate::rows::Format;
+
+pub(super) fn resolve(config: Config, file: &Path, lines: &Lines<'_>) -> Result<Task, Mistake> {
+    if config.privacy.is_some() {
+        let what = "private training is not available in this version; remove [privacy] to train without privacy \
+                    (epsilon = infinity)";
+        return Err(lines.mistake("privacy", what));
+    }
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let paths = Paths { folder, lines };
+    let algorithm = required(config.algorithm, "algorithm", lines)?;
+    let admm = config.admm.unwrap_or_default();
+    let algorithm = match algorithm.as_str() {
+        "local" => Algorithm::Local,
+        "model-propagation" => Algorithm::ModelPropagation,
+        "coordinate-descent" => Algorithm::CoordinateDescent,
+        _ => Algorithm::Admm(Admm { penalty: admm.penalty, inner: inner(admm.inner) }),
+    };
+    let model = model(config.model.unwrap_or_default(), lines)?;
+    if model.loss == Loss::Hinge && algorithm == Algorithm::CoordinateDescent {
+        let what = "model.loss = \"hinge\" is not smooth, so coordinate-descent cannot use it; accepted: model.loss = \
+                    \"smoothed-hinge\", or algorithm = \"admm\"";
+        return Err(lines.mistake("model.loss", what));
+    }
+    Ok(Task {
+        source: file.to_owned(),
+        name: config.name.unwrap_or_else(|| "task".to_owned()),
+        algorithm,
+        data: data(required(config.data, "data", lines)?, &paths)?,
+        graph: graph(required(config.graph, "graph", lines)?, &paths)?,
+        model,
+        run: run(config.run.unwrap_or_default()),
+        faults: faults(config.faults.unwrap_or_default(), lines)?,
+    })
+}
+
+struct Paths<'l> {
+    folder: &'l Path,
+    lines: &'l Lines<'l>,
+}
+
+impl Paths<'_> {
+    fn absolute(&self, written: String, key: &str) -> Result<PathBuf, Mistake> {
+        let path = std::path::absolute(self.folder.join(&written))
+            .map_err(|error| self.lines.mistake(key, format!("{key}: {error}")))?;
+        // The resolved task is written as TOML, which is UTF-8.
+        match path.to_str() {
+            Some(_) => Ok(path),
+            None => Err(self.lines.mistake(key, format!("{key} lies in a folder whose name is not UTF-8"))),
+        }
+    }
+}
+
+fn required<T>(value: Option<T>, key: &str, lines: &Lines<'_>) -> Result<T, Mistake> {
+    value.ok_or_else(|| {
+        let accepts = crate::keys::find(key).map_or(String::new(), |key| format!("; accepted: {}", key.kind));
+        let section = key.rsplit_once('.').map_or("", |(section, _)| section);
+        lines.mistake(section, format!("{key} is missing{accepts}"))
+    })
+}
+
+fn inner(inner: Option<NumberOrWord>) -> Inner {
+    match inner {
+        None => Inner::Steps(10),
+        Some(NumberOrWord::Integer(steps)) => Inner::Steps(steps.try_into().unwrap_or(u32::MAX)),
+        Some(_) => Inner::Exact,
+    }
+}
+
+fn model(config: ModelConfig, lines: &Lines<'_>) -> Result<Model, Mistake> {
+    let regularization = match config.regularization.and_then(|written| written.number()) {
+        Some(lambda) => Regularization::Constant(lambda),
+        None => Regularization::OneOverPoints,
+    };
+    let start = match config.start {
+        None | Some(config::Start::Local) => Start::Local,
+        Some(config::Start::Zero) => Start::Zero,
+        Some(config::Start::Warm) => {
+            let what = "model.start = \"warm\" needs [privacy]; accepted without it: \"local\" or \"zero\"";
+            return Err(lines.mistake("model.start", what));
+        }
+    };
+    Ok(Model {
+        loss: config.loss.unwrap_or(Loss::Logistic),
+        regularization,
+        trade_off: config.trade_off.unwrap_or(1.0),
+        intercept: config.intercept.unwrap_or(false),
+        points_max: config.points_max,
+        start,
+    })
+}
+
+fn data(config: DataConfig, paths: &Paths<'_>) -> Result<Data, Mistake> {
+    let lines = paths.lines;
+    let train = required(config.train, "data.train", lines)?;
+    let train = points(train, config.agents, ["data.train", "data.agents"], paths)?;
+    if config.test.is_some() && config.split.is_some() {
+        let what = "data.test and data.split are both given; accepted: one of them";
+        return Err(lines.mistake("data.split", what));
+    }
+    if config.split.is_none() && config.split_seed.is_some() {
+        return Err(lines.mistake("data.split-seed", "data.split-seed has no meaning without data.split"));
+    }
+    if config.test.is_none() && config.test_agents.is_some() {
+        return Err(lines.mistake("data.test-agents", "data.test-agents has no meaning without data.test"));
+    }
+    let test = match (config.test, config.split) {
+        (Some(test), _) => Test::File(points(test, config.test_agents, ["data.test", "data.test-agents"], paths)?),
+        (None, Some(share)) => Test::Split { share, seed: config.split_seed.unwrap_or(1) },
+        (None, None) => Test::Absent,
+    };
+    if let Test::File(test) = &test
+        && Format::of(&test.file).map(|format| format.libsvm) != Format::of(&train.file).map(|format| format.libsvm)
+    {
+        let what = "data.train and data.test have two formats; accepted: both csv, or both libsvm";
+        return Err(lines.mistake("data.test", what));
+    }
+    let normalize = config.normalize.unwrap_or(Normalize::None);
+    let implied = if normalize == Normalize::None { None } else { Some(1.0) };
+    Ok(Data { train, test, normalize, feature_bound: config.feature_bound.or(implied) })
+}
+
+fn points(file: String, agents: Option<String>, keys: [&str; 2], paths: &Paths<'_>) -> Result<Points, Mistake> {
+    let [key, agents_key] = keys;
+    let file = paths.absolute(file, key)?;
+    let format = Format::of(&file).ok_or_else(|| {
+        let found = crate::error::quote(file.to_string_lossy().as_bytes());
+        paths.lines.mistake(key, format!("{key} is {found}; accepted: a file named {}", Format::ACCEPTED))
+    })?;
+    let agents = match (format.libsvm, agents) {
+        (true, Some(agents)) => Some(paths.absolute(agents, agents_key)?),
+        (true, None) => {
+            let what = format!(
+                "{key} is libsvm, which names no agents; accepted: {agents_key} = a file with one name per line"
+            );
+            return Err(paths.lines.mistake(key, what));
+        }
+        (false, None) => None,
+        (false, Some(_)) => {
+            let what = format!("{agents_key} has no meaning for a csv file, whose first column names the agents");
+            return Err(paths.lines.mistake(agents_key, what));
+        }
+    };
+    Ok(Points { file, agents })
+}
+
+/// Which kinds of graph read which key.
+const GRAPH_PARAMETERS: &[(&str, &[&str])] = &[
+    ("rows", &["torus"]),
+    ("columns", &["torus"]),
+    ("neighbours", &["knn", "watts-strogatz"]),
+    ("rewire", &["watts-strogatz"]),
+    ("probability", &["erdos-renyi"]),
+    ("vectors", &["similarity"]),
+    ("width", &["similarity"]),
+    ("threshold", &["similarity"]),
+    ("seed", &["watts-strogatz", "erdos-renyi"]),
+];
+
+fn graph(config: GraphConfig, paths: &Paths<'_>) -> Result<GraphTask, Mistake> {
+    let lines = paths.lines;
+    if config.edges.is_some() && config.kind.is_some() {
+        return Err(lines.mistake("graph.kind", "graph.edges and graph.kind are both given; accepted: one of them"));
+    }
+    let kind = config.kind.as_deref().unwrap_or("edges");
+    let given = [
+        config.rows.is_some(),
+        config.columns.is_some(),
+        config.neighbours.is_some(),
+        config.rewire.is_some(),
+        config.probability.is_some(),
+        config.vectors.is_some(),
+        config.width.is_some(),
+        config.threshold.is_some(),
+        config.seed.is_some(),
+    ];
+    for ((name, kinds), given) in GRAPH_PARAMETERS.iter().zip(given) {
+        if given && !kinds.contains(&kind) {
+            let key = format!("graph.{name}");
+            return Err(lines.mistake(&key, format!("{key} is for kind = \"{}\" only", kinds.join("\" or \""))));
+        }
+    }
+    let required_path = |written: Option<String>, key: &str| paths.absolute(required(written, key, lines)?, key);
+    let source = match kind {
+        "edges" if config.edges.is_none() => {
+            let what = "[graph] says neither edges nor kind; accepted: edges = a csv file, or kind = \"ring\", \"complete\", ..";
+            return Err(lines.mistake("graph", what));
+        }
+        "edges" => {
+            let edges = required_path(config.edges, "graph.edges")?;
+            if Format::of(&edges).is_none_or(|format| format.libsvm) {
+                return Err(lines.mistake("graph.edges", "graph.edges; accepted: a file named .csv or .csv.gz"));
+            }
+            GraphSource::Edges(edges)
+        }
+        "ring" => GraphSource::Ring,
+        "complete" => GraphSource::Complete,
+        "torus" => GraphSource::Torus {
+            rows: required(config.rows, "graph.rows", lines)?,
+            columns: required(config.columns, "graph.columns", lines)?,
+        },
+        "watts-strogatz" => GraphSource::WattsStrogatz {
+            neighbours: config.neighbours.unwrap_or(10),
+            rewire: config.rewire.unwrap_or(0.1),
+            seed: config.seed.unwrap_or(1),
+        },
+        "erdos-renyi" => GraphSource::ErdosRenyi {
+            probability: required(config.probability, "graph.probability", lines)?,
+            seed: config.seed.unwrap_or(1),
+        },
+        "knn" => GraphSource::Knn { neighbours: config.neighbours.unwrap_or(10) },
+        "similarity" => {
+            let vectors = required_path(config.vectors, "graph.vectors")?;
+            if Format::of(&vectors).is_none_or(|format| format.libsvm) {
+                return Err(lines.mistake("graph.vectors", "graph.vectors; accepted: a file named .csv or .csv.gz"));
+            }
+            let threshold = match config.threshold.and_then(|written| written.number()) {
+                Some(least) => Threshold::Above(least),
+                None => Threshold::Connected,
+            };
+            GraphSource::Similarity { vectors, width: config.width.unwrap_or(0.1), threshold }
+        }
+        _ => {
+            let what = "graph.kind = \"learned\" is not available in this version; accepted: edges = a csv file, or \
+                        another kind";
+            return Err(lines.mistake("graph.kind", what));
+        }
+    };
+    Ok(GraphTask { source, allow_isolated: config.allow_isolated.unwrap_or(false) })
+}
+
+fn run(config: RunConfig) -> Run {
+    let default = if config.tolerance.is_some() { WAKES_WITH_TOLERANCE } else { WAKES_DEFAULT };
+    Run {
+        wakes_per_agent: config.wakes_per_agent.unwrap_or(default),
+        tolerance: config.tolerance,
+        clock: config.clock.unwrap_or(Clock::Uniform),
+        seed: config.seed.unwrap_or(1),
+    }
+}
+
+fn faults(config: FaultsConfig, lines: &Lines<'_>) -> Result<Faults, Mistake> {
+    let delay = config.delay.unwrap_or_default();
+    let delay_mean = delay.mean.unwrap_or(0.0);
+    let delay_max = delay.max.unwrap_or(10.0 * delay_mean);
+    if delay_max < delay_mean || !delay_max.is_finite() {
+        let what =
+            format!("faults.delay.max is {delay_max}; accepted: a finite number from faults.delay.mean = {delay_mean}");
+        return Err(lines.mistake("faults.delay.max", what));
+    }
+    let (leave, die) = (config.leave.unwrap_or(0.0), config.die.unwrap_or(0.0));
+    if leave + die > 1.0 {
+        let what = format!("faults.leave + faults.die is {}; accepted: at most 1", leave + die);
+        return Err(lines.mistake("faults.leave", what));
+    }
+    let mut partitions = Vec::new();
+    for partition in config.partitions.unwrap_or_default() {
+        let from = required(partition.from, "faults.partitions.from", lines)?;
+        let to = required(partition.to, "faults.partitions.to", lines)?;
+        if to <= from {
+            let what = format!("faults.partitions: from {from} to {to}; accepted: to after from");
+            return Err(lines.mistake("faults.partitions", what));
+        }
+        if config.until.is_some_and(|until| to > until) {
+            let what =
+                format!("faults.partitions: to {to} is after faults.until; accepted: partitions that heal before");
+            return Err(lines.mistake("faults.partitions", what));
+        }
+        partitions.push(Partition { from, to, share: partition.share.unwrap_or(0.5) });
+    }
+    Ok(Faults {
+        loss: config.loss.unwrap_or(0.0),
+        duplicate: config.duplicate.unwrap_or(0.0),
+        delay_mean,
+        delay_max,
+        leave,
+        die,
+        partitions,
+        until: config.until,
+    })
+}

@@ -1,0 +1,248 @@
+use super::*;
+
+const SMALL: &str = "algorithm = \"local\"\n[data]\ntrain = \"train.csv\"\n[graph]\nkind = \"ring\"\n";
+
+fn parse(text: &str) -> Result<Task, Mistake> {
+    Task::parse(text, Path::new("/tasks/task.toml"))
+}
+
+fn refused(text: &str) -> String {
+    parse(text).expect_err(text).to_string()
+}
+
+#[test]
+fn what_is_absent_has_the_documented_default() {
+    let task = parse(SMALL).expect("a task");
+    assert_eq!(task.name, "task");
+    assert_eq!(task.data.train.file, Path::new("/tasks/train.csv"));
+    assert_eq!((task.data.test, task.data.normalize, task.data.feature_bound), (Test::Absent, Normalize::None, None));
+    assert_eq!((task.model.loss, task.model.trade_off, task.model.start), (Loss::Logistic, 1.0, Start::Local));
+    assert_eq!((task.model.regularization, task.model.points_max), (Regularization::OneOverPoints, None));
+    assert_eq!((task.run.wakes_per_agent, task.run.tolerance, task.run.seed), (200, None, 1));
+    assert!(task.faults.is_none() && !task.graph.allow_isolated && !task.model.intercept);
+    let with_tolerance = parse(&format!("{SMALL}[run]\ntolerance = 1e-9\n")).expect("a task");
+    assert_eq!((with_tolerance.run.wakes_per_agent, with_tolerance.run.tolerance), (20_000, Some(1e-9)));
+    let admm = parse(&SMALL.replace("local", "admm")).expect("a task");
+    assert_eq!(admm.algorithm, Algorithm::Admm(Admm { penalty: None, inner: Inner::Steps(10) }));
+}
+
+#[test]
+fn the_resolved_task_reads_back_as_the_same_task() {
+    let graphs = [
+        "edges = \"e.csv\"",
+        "kind = \"ring\"\nallow-isolated = true",
+        "kind = \"complete\"",
+        "kind = \"torus\"\nrows = 3\ncolumns = 4",
+        "kind = \"watts-strogatz\"\nneighbours = 5\nrewire = 0.3\nseed = 9223372036854775807",
+        "kind = \"erdos-renyi\"\nprobability = 1",
+        "kind = \"knn\"",
+        "kind = \"similarity\"\nvectors = \"../v.csv\"\nwidth = 0.30000000000000004\nthreshold = 1e-300",
+        "kind = \"similarity\"\nvectors = \"v.csv.gz\"\nthreshold = \"connected\"",
+    ];
+    let rests = [
+        "",
+        "[model]\nloss = \"squared\"\nregularization = 0\ntrade-off = 3\nintercept = true\npoints-max = 100\nstart = \"zero\"",
+        "[admm]\npenalty = 0.1\ninner = \"exact\"\n[model]\nloss = \"hinge\"\nregularization = 1e-7",
+        "[run]\ntolerance = 1e-9\nclock = \"poisson\"\nseed = 0x10\n[faults]\nloss = 0.3\nduplicate = 0.1\nleave = 0.2\n\
+         die = 0.01\nuntil = 100\ndelay = { mean = 1.5, max = 10 }\npartitions = [{ from = 10, to = 20, share = 0.4 }, \
+         { from = 30, to = 40 }]",
+    ];
+    let data = [
+        "train = \"a b.csv\"",
+        "train = \"t.svm.gz\"\nagents = \"names\"\ntest = \"u.libsvm\"\ntest-agents = \"names2\"\nnormalize = \"l1\"",
+        "train = \"t.csv.gz\"\nsplit = 0.2\nsplit-seed = 7\nnormalize = \"l2\"\nfeature-bound = 2",
+    ];
+    for algorithm in ["local", "model-propagation", "admm"] {
+        for graph in graphs {
+            for rest in rests {
+                for data in data {
+                    let text = format!(
+                        "name = \"q\\\"\\n\"\nalgorithm = \"{algorithm}\"\n[data]\n{data}\n[graph]\n{graph}\n{rest}"
+                    );
+                    let task = parse(&text).expect(&text);
+                    let written = task.to_toml();
+                    assert_eq!(parse(&written).expect(&written), task, "{written}");
+                    assert_eq!(parse(&written).expect(&written).to_toml(), written);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_resolved_task_says_every_default() {
+    let written = parse(&SMALL.replace("local", "admm")).expect("a task").to_toml();
+    for key in crate::keys::KEYS {
+        use crate::keys::Kind;
+        // What depends on data, on another choice, or is absent by default has nothing to say.
+        let silent = [
+            "data.test",
+            "data.split",
+            "data.split-seed",
+            "data.agents",
+            "data.test-agents",
+            "data.feature-bound",
+            "graph.edges",
+            "graph.rows",
+            "graph.columns",
+            "graph.neighbours",
+            "graph.rewire",
+            "graph.probability",
+            "graph.vectors",
+            "graph.width",
+            "graph.threshold",
+            "graph.seed",
+            "model.points-max",
+            "admm.penalty",
+            "run.tolerance",
+            "faults.until",
+        ];
+        let silent = silent.contains(&key.path) || key.path.starts_with("privacy") || key.path.contains("partitions.");
+        let leaf = key.path.rsplit('.').next().unwrap_or_default();
+        let said = written.contains(&format!("\n{leaf} = ")) || written.starts_with(&format!("{leaf} = "));
+        if !matches!(key.kind, Kind::Table) && !silent {
+            assert!(said, "{} is not in\n{written}", key.path);
+        }
+    }
+}
+
+#[test]
+fn a_fingerprint_depends_on_what_files_hold_and_not_on_where_they_lie() {
+    let fingerprint = |rows: &str, folder: &str| {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join(folder);
+        std::fs::create_dir(&folder).expect("folder");
+        std::fs::write(folder.join("train.csv"), rows).expect("written");
+        std::fs::write(folder.join("task.toml"), SMALL).expect("written");
+        Task::read(&folder.join("task.toml")).expect("a task").fingerprint().expect("a fingerprint")
+    };
+    let one = fingerprint("agent,label,x\na,1,2\n", "one");
+    assert_eq!(one, fingerprint("agent,label,x\na,1,2\n", "two"));
+    assert_ne!(one, fingerprint("agent,label,x\na,1,3\n", "one"));
+    assert!(one.contains("sha256:"), "{one}");
+    let missing = parse(SMALL).expect("a task").fingerprint().expect_err("no such file").to_string();
+    assert!(missing.contains("/tasks/train.csv"), "{missing}");
+}
+
+#[test]
+fn a_seed_that_toml_cannot_write_is_refused() {
+    let mut task = parse(SMALL).expect("a task");
+    task.set_seed(i64::MAX as u64).expect("accepted");
+    assert_eq!(parse(&task.to_toml()).expect("a task").run.seed, i64::MAX as u64);
+    assert!(task.set_seed(u64::MAX).is_err());
+}
+
+#[test]
+fn every_mistake_in_a_task_names_its_line_and_what_is_accepted() {
+    let with = |section: &str| format!("{SMALL}{section}\n");
+    let graph = |lines: &str| SMALL.replace("kind = \"ring\"", lines);
+    let data = |lines: &str| SMALL.replace("train = \"train.csv\"", lines);
+    let cases = [
+        // Unknown keys and values of a wrong type or out of range.
+        (
+            with("[model]\ntradeoff = 1"),
+            "line 7: unknown key \"model.tradeoff\"; the nearest known key is model.trade-off",
+        ),
+        (
+            format!("trade-off = 1\n{SMALL}"),
+            "line 1: unknown key \"trade-off\"; the nearest known key is model.trade-off",
+        ),
+        (with("[fault]\nloss = 0.1"), "line 6: unknown key \"fault\"; the nearest known key is faults"),
+        (with("[faults]\ndelay = { mean = 1, maximum = 2 }"), "the nearest known key is faults.delay.max"),
+        (with("[faults]\npartitions = [{ form = 1 }]"), "the nearest known key is faults.partitions.from"),
+        (with("[model]\ntrade-off = 0"), "line 7: model.trade-off is 0; accepted: a finite number above 0"),
+        (with("[model]\ntrade-off = -2.5"), "line 7: model.trade-off is -2.5; accepted: a finite number above 0"),
+        (with("[model]\ntrade-off = nan"), "line 7: model.trade-off is nan; accepted: a finite number above 0"),
+        (with("[model]\ntrade-off = inf"), "line 7: model.trade-off is inf; accepted: a finite number above 0"),
+        (with("[model]\ntrade-off = \"1\""), "line 7: model.trade-off is \"1\"; accepted: a finite number above 0"),
+        (
+            with("[model]\nloss = \"hing\""),
+            "model.loss is \"hing\"; accepted: \"logistic\", \"squared\", \"smoothed-hinge\" or",
+        ),
+        (with("[model]\nregularization = \"1/n\""), "accepted: a finite number from 0, or \"1/m\""),
+        (with("[model]\nregularization = -1"), "accepted: a finite number from 0, or \"1/m\""),
+        (with("[model]\nintercept = 1"), "model.intercept is 1; accepted: true or false"),
+        (with("[model]\npoints-max = 0"), "model.points-max is 0; accepted: a whole number from 1 to"),
+        (with("[run]\nwakes-per-agent = 0"), "run.wakes-per-agent is 0; accepted: a whole number from 1 to"),
+        (with("[run]\nwakes-per-agent = 1.5"), "run.wakes-per-agent is 1.5; accepted: a whole number"),
+        (with("[run]\nwakes-per-agent = 5000000000"), "accepted: a whole number from 1 to 4294967295"),
+        (with("[run]\nseed = -1"), "run.seed is -1; accepted: a whole number from 0"),
+        (
+            with("[run]\nseed = 99999999999999999999"),
+            "line 7: run.seed is 99999999999999999999; accepted: a whole number",
+        ),
+        (with("[run]\ntolerance = 0.0"), "run.tolerance is 0.0; accepted: a finite number above 0"),
+        (with("[faults]\nloss = 1"), "faults.loss is 1; accepted: a number from 0 to below 1"),
+        (with("[faults]\nloss = 1970-01-01"), "faults.loss is a datetime; accepted: a number from 0 to below 1"),
+        (with("[faults]\npartitions = 3"), "faults.partitions is 3; accepted: an array of tables"),
+        (with("[faults]\npartitions = [3]"), "faults.partitions is an array; accepted: an array of tables"),
+        (with("[admm]\ninner = \"all\""), "accepted: a whole number from 1 to 4294967295, or \"exact\""),
+        (format!("model = 3\n{SMALL}"), "line 1: model is 3; accepted: a table"),
+        (SMALL.replace("local", "frank-wolfe"), "line 1: algorithm is \"frank-wolfe\"; accepted: \"local\""),
+        (data("train = \"\""), "data.train is \"\"; accepted: a path"),
+        // What keys mean together.
+        (SMALL.replace("algorithm = \"local\"", ""), "algorithm is missing; accepted: \"local\""),
+        ("algorithm = \"local\"".to_owned(), "data is missing; accepted: a table"),
+        (data(""), "line 2: data.train is missing; accepted: a path"),
+        (data("train = \"train.xls\""), "line 3: data.train is \"/tasks/train.xls\"; accepted: a file named .csv"),
+        (data("train = \"t.svm\""), "line 3: data.train is libsvm, which names no agents; accepted: data.agents"),
+        (data("train = \"t.csv\"\nagents = \"a\""), "line 4: data.agents has no meaning for a csv file"),
+        (data("train = \"t.csv\"\ntest = \"u.csv\"\nsplit = 0.5"), "line 5: data.test and data.split are both given"),
+        (data("train = \"t.csv\"\nsplit-seed = 5"), "line 4: data.split-seed has no meaning without data.split"),
+        (data("train = \"t.csv\"\ntest-agents = \"a\""), "line 4: data.test-agents has no meaning without data.test"),
+        (
+            data("train = \"t.csv\"\ntest = \"u.svm\"\ntest-agents = \"a\""),
+            "line 4: data.train and data.test have two formats",
+        ),
+        (graph(""), "line 4: [graph] says neither edges nor kind; accepted"),
+        (graph("edges = \"e.csv\"\nkind = \"ring\""), "line 6: graph.edges and graph.kind are both given"),
+        (graph("edges = \"e.txt\""), "graph.edges; accepted: a file named .csv or .csv.gz"),
+        (graph("kind = \"ring\"\nrewire = 0.1"), "line 6: graph.rewire is for kind = \"watts-strogatz\" only"),
+        (graph("kind = \"torus\"\nrows = 3"), "graph.columns is missing; accepted: a whole number"),
+        (graph("kind = \"erdos-renyi\""), "graph.probability is missing; accepted: a number from 0 to 1"),
+        (graph("kind = \"similarity\""), "graph.vectors is missing; accepted: a path"),
+        (graph("kind = \"learned\""), "line 5: graph.kind = \"learned\" is not available in this version; accepted"),
+        (
+            with("[model]\nstart = \"warm\""),
+            "line 7: model.start = \"warm\" needs [privacy]; accepted without it: \"local\"",
+        ),
+        (
+            with("[model]\nloss = \"hinge\"").replace("\"local\"", "\"coordinate-descent\""),
+            "line 7: model.loss = \"hinge\" is not smooth, so coordinate-descent cannot use it; accepted: model.loss = \"smoothed-hinge\"",
+        ),
+        (with("[faults]\ndelay = { mean = 2, max = 1 }"), "faults.delay.max is 1; accepted: a finite number from"),
+        (with("[faults]\nleave = 0.7\ndie = 0.7"), "line 7: faults.leave + faults.die is 1.4; accepted: at most 1"),
+        (with("[faults]\npartitions = [{ from = 3, to = 3 }]"), "line 7: faults.partitions: from 3 to 3; accepted"),
+        (with("[faults]\nuntil = 2\npartitions = [{ from = 1, to = 3 }]"), "is after faults.until; accepted"),
+        (
+            with("[privacy]\nepsilon = 1.0\nwarm = { epsilon = 0.05 }\nhome = false"),
+            "line 6: private training is not available in this version; remove [privacy] to train without privacy (epsilon = infinity)",
+        ),
+        (with("[privacy]\nepsilon = 0"), "privacy.epsilon is 0; accepted: a finite number above 0"),
+        (with("[privacy]\nhome = true"), "privacy.home is true; accepted: a table, or false"),
+        // No TOML.
+        (with("[model\nloss"), "line 6: not valid TOML"),
+        (with("[graph]"), "line 6: not valid TOML"),
+    ];
+    for (text, expected) in cases {
+        let found = refused(&text);
+        assert!(found.contains(expected), "{text}\nsaid:     {found}\nexpected: {expected}");
+        assert!(found.starts_with("/tasks/task.toml"), "{found}");
+        assert!(!found.contains('\n'), "{found}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_task_is_named() {
+    let place = tempfile::tempdir().expect("a folder");
+    let file = place.path().join("task.toml");
+    let refused = |expected: &str| {
+        let found = Task::read(&file).expect_err(expected).to_string();
+        assert!(found.contains(expected) && found.contains("task.toml"), "{found}");
+    };
+    refused("cannot be read");
+    std::fs::write(&file, b"\xff").expect("written");
+    refused("TOML in UTF-8");
+    std::fs::write(&file, vec![b'#'; TASK_BYTES_MAX as usize + 1]).expect("written");
+    refused("at most");
+}

@@ -1,0 +1,161 @@
+//! From a [`Task`] back to a task file, with every key explicit; and the fingerprint of a task.
+
+use super::config::*;
+use super::{Algorithm, GraphSource, Inner, Task, Test, Threshold};
+use crate::error::Mistake;
+use sha2::{Digest, Sha256};
+use sottovoce_algorithms::Regularization;
+use std::io::Read;
+use std::path::Path;
+
+impl Task {
+    /// The resolved task as a task file: every key explicit, every path absolute. Reading it gives the same task.
+    pub fn to_toml(&self) -> String {
+        let config = self.config(&mut |path| Ok(path.to_str().expect("resolved paths are UTF-8").to_owned()));
+        render(&config.expect("the paths of a task can be written"))
+    }
+
+    /// What the task is, wherever its files lie: its text with each path replaced by the digest of the file.
+    pub fn fingerprint(&self) -> Result<String, Mistake> {
+        Ok(render(&self.config(&mut |path| digest(path))?))
+    }
+
+    fn config(&self, path: &mut dyn FnMut(&Path) -> Result<String, Mistake>) -> Result<Config, Mistake> {
+        let mut data = DataConfig {
+            train: Some(path(&self.data.train.file)?),
+            agents: self.data.train.agents.as_deref().map(&mut *path).transpose()?,
+            normalize: Some(self.data.normalize),
+            feature_bound: self.data.feature_bound,
+            ..DataConfig::default()
+        };
+        match &self.data.test {
+            Test::Absent => {}
+            Test::File(test) => {
+                data.test = Some(path(&test.file)?);
+                data.test_agents = test.agents.as_deref().map(&mut *path).transpose()?;
+            }
+            Test::Split { share, seed } => {
+                data.split = Some(*share);
+                data.split_seed = Some(*seed);
+            }
+        }
+        let faults = &self.faults;
+        Ok(Config {
+            name: Some(self.name.clone()),
+            algorithm: Some(self.algorithm.name().to_owned()),
+            data: Some(data),
+            graph: Some(self.graph_config(path)?),
+            model: Some(ModelConfig {
+                loss: Some(self.model.loss),
+                regularization: Some(match self.model.regularization {
+                    Regularization::Constant(lambda) => NumberOrWord::Number(lambda),
+                    Regularization::OneOverPoints => NumberOrWord::Word("1/m".to_owned()),
+                }),
+                trade_off: Some(self.model.trade_off),
+                intercept: Some(self.model.intercept),
+                points_max: self.model.points_max,
+                start: Some(match self.model.start {
+                    super::Start::Local => Start::Local,
+                    super::Start::Zero => Start::Zero,
+                }),
+            }),
+            admm: match self.algorithm {
+                Algorithm::Admm(admm) => Some(AdmmConfig {
+                    penalty: admm.penalty,
+                    inner: Some(match admm.inner {
+                        Inner::Exact => NumberOrWord::Word("exact".to_owned()),
+                        Inner::Steps(steps) => NumberOrWord::Integer(steps.into()),
+                    }),
+                }),
+                _ => None,
+            },
+            run: Some(RunConfig {
+                wakes_per_agent: Some(self.run.wakes_per_agent),
+                tolerance: self.run.tolerance,
+                clock: Some(self.run.clock),
+                seed: Some(self.run.seed),
+            }),
+            faults: Some(FaultsConfig {
+                loss: Some(faults.loss),
+                duplicate: Some(faults.duplicate),
+                leave: Some(faults.leave),
+                die: Some(faults.die),
+                until: faults.until,
+                delay: Some(DelayConfig { mean: Some(faults.delay_mean), max: Some(faults.delay_max) }),
+                partitions: Some(
+                    faults
+                        .partitions
+                        .iter()
+                        .map(|p| PartitionConfig { from: Some(p.from), to: Some(p.to), share: Some(p.share) })
+                        .collect(),
+                ),
+            }),
+            privacy: None,
+        })
+    }
+
+    fn graph_config(&self, path: &mut dyn FnMut(&Path) -> Result<String, Mistake>) -> Result<GraphConfig, Mistake> {
+        let mut graph = GraphConfig { allow_isolated: Some(self.graph.allow_isolated), ..GraphConfig::default() };
+        let kind = match &self.graph.source {
+            GraphSource::Edges(edges) => {
+                graph.edges = Some(path(edges)?);
+                return Ok(graph);
+            }
+            GraphSource::Ring => "ring",
+            GraphSource::Complete => "complete",
+            GraphSource::Torus { rows, columns } => {
+                graph.rows = Some(*rows);
+                graph.columns = Some(*columns);
+                "torus"
+            }
+            GraphSource::WattsStrogatz { neighbours, rewire, seed } => {
+                graph.neighbours = Some(*neighbours);
+                graph.rewire = Some(*rewire);
+                graph.seed = Some(*seed);
+                "watts-strogatz"
+            }
+            GraphSource::ErdosRenyi { probability, seed } => {
+                graph.probability = Some(*probability);
+                graph.seed = Some(*seed);
+                "erdos-renyi"
+            }
+            GraphSource::Knn { neighbours } => {
+                graph.neighbours = Some(*neighbours);
+                "knn"
+            }
+            GraphSource::Similarity { vectors, width, threshold } => {
+                graph.vectors = Some(path(vectors)?);
+                graph.width = Some(*width);
+                graph.threshold = Some(match threshold {
+                    Threshold::Above(least) => NumberOrWord::Number(*least),
+                    Threshold::Connected => NumberOrWord::Word("connected".to_owned()),
+                });
+                "similarity"
+            }
+        };
+        graph.kind = Some(kind.to_owned());
+        Ok(graph)
+    }
+}
+
+fn render(config: &Config) -> String {
+    toml::to_string(config).expect("a resolved task has finite numbers, text and tables only")
+}
+
+/// The SHA-256 of a file's bytes.
+fn digest(path: &Path) -> Result<String, Mistake> {
+    let unreadable = |error: &std::io::Error| Mistake::io(path, "read", error);
+    let mut file = std::fs::File::open(path).map_err(|error| unreadable(&error))?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(length) => hash.update(&buffer[..length]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(unreadable(&error)),
+        }
+    }
+    let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("sha256:{hex}"))
+}

@@ -1,0 +1,109 @@
+//! How the house is built, as tests: which crate may use which, and what must never appear where.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is inside the workspace").to_path_buf()
+}
+
+/// Every arrow that exists; ARCHITECTURE.md says why. Arrows of tests are checked apart.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("privacy", &[]),
+    ("core", &["privacy"]),
+    ("algorithms", &["core", "privacy"]),
+    ("sim", &["core", "privacy"]),
+    ("lab", &["core", "privacy", "algorithms", "sim"]),
+    ("cli", &["lab"]),
+];
+
+#[test]
+fn arrows_between_crates_never_turn_back() {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .expect("cargo metadata runs");
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
+    let name = |value: &serde_json::Value| value["name"].as_str().expect("a name").to_owned();
+    let short = |name: &str| name.strip_prefix("sottovoce-").map(str::to_owned);
+    let mut seen = 0;
+    for package in metadata["packages"].as_array().expect("packages") {
+        let Some(from) = short(&name(package)) else { continue };
+        let allowed = ARROWS.iter().find(|(crate_name, _)| *crate_name == from);
+        let (_, allowed) = allowed.unwrap_or_else(|| panic!("crate {from} is not in the list of arrows"));
+        for dependency in package["dependencies"].as_array().expect("dependencies") {
+            let Some(to) = short(&name(dependency)) else { continue };
+            let only_in_tests = dependency["kind"] == "dev";
+            assert!(
+                allowed.contains(&&*to) || only_in_tests && from == "sim" && to == "algorithms",
+                "forbidden arrow: {from} -> {to}"
+            );
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, ARROWS.len(), "every crate has its arrows");
+}
+
+/// All files of one kind below a folder.
+fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() && !path.ends_with("target") && !path.ends_with(".git") {
+            files(&path, ending, found);
+        } else if path.extension().is_some_and(|extension| extension == ending) {
+            found.push(path);
+        }
+    }
+}
+
+fn sources(folders: &[&str]) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for folder in folders {
+        files(&root().join(folder), "rs", &mut found);
+    }
+    found
+        .into_iter()
+        .map(|path| {
+            let text = std::fs::read_to_string(&path).expect("a source file");
+            (path, text)
+        })
+        .collect()
+}
+
+#[test]
+fn the_contract_and_the_algorithms_touch_nothing_outside() {
+    for (path, text) in sources(&["crates/core/src", "crates/algorithms/src", "crates/privacy/src"]) {
+        for word in ["std::fs", "std::net", "std::time", "std::env", "std::thread", "println!", "SystemTime", "Instant"] {
+            assert!(!text.contains(word), "{} uses {word}", path.display());
+        }
+    }
+}
+
+#[test]
+fn drivers_and_everything_below_the_command_are_not_async() {
+    for (path, text) in sources(&["crates/core", "crates/algorithms", "crates/privacy", "crates/sim", "crates/lab"]) {
+        assert!(!text.contains("async fn"), "{} is async", path.display());
+    }
+}
+
+#[test]
+fn every_file_holds_one_idea() {
+    for (path, text) in sources(&["crates", "xtask"]) {
+        let lines = text.lines().count();
+        assert!(lines <= 600, "{} has {lines} lines: is there a second idea inside?", path.display());
+    }
+}
+
+#[test]
+fn what_is_declared_public_is_listed_in_the_threat_model() {
+    let threats = std::fs::read_to_string(root().join("THREATS.md")).expect("THREATS.md");
+    for (path, text) in sources(&["crates/algorithms/src", "crates/sim/src", "crates/core/src"]) {
+        if text.contains("Public::declare(") {
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            assert!(threats.contains(&name), "{name} declares something public that THREATS.md does not list");
+        }
+    }
+}
