@@ -167,7 +167,6 @@ fn check_01_j_exact_inner_steps_reach_the_central_optimum() {
             let mut run = start(&algorithm, &problem, &settings(seed));
             run.advance(13 * 4_000);
             let error = largest_difference(&expected, &run.models());
-            println!("{loss:?} {trade_off}: {error:e}");
             assert!(error < 1e-6, "{loss:?} {trade_off}: {error}");
         }
     }
@@ -182,7 +181,6 @@ fn check_01_j_ten_gradient_steps_come_close() {
         let mut run = start(&algorithm, &problem, &settings(7));
         run.advance(13 * 4_000);
         let error = largest_difference(&expected, &run.models());
-        println!("{loss:?}: {error:e}");
         assert!(error < 1e-4, "{loss:?}: {error}");
     }
 }
