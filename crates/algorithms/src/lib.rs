@@ -8,8 +8,13 @@
 
 pub mod kernel;
 pub mod loss;
+pub mod objective;
 pub mod personal;
 mod problem;
+pub mod reference;
+#[cfg(test)]
+mod testing;
+mod vector;
 
 pub use loss::Loss;
 pub use problem::{Dataset, Points, Problem, Regularization, Shard};

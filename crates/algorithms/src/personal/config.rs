@@ -1,0 +1,33 @@
+//! Why hyper-parameters are refused.
+
+use thiserror::Error;
+
+/// A hyper-parameter outside its range.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+#[error("{field} is {value}; {accepted} would be accepted")]
+pub struct ConfigError {
+    /// Its name, as in the task file.
+    pub field: &'static str,
+    /// What was given.
+    pub value: f64,
+    /// What would be accepted.
+    pub accepted: &'static str,
+}
+
+/// Passes a finite number above zero.
+pub(crate) fn positive(field: &'static str, value: f64) -> Result<f64, ConfigError> {
+    if value > 0.0 && value.is_finite() {
+        Ok(value)
+    } else {
+        Err(ConfigError { field, value, accepted: "a finite number above zero" })
+    }
+}
+
+/// Passes a whole number above zero.
+pub(crate) fn at_least_one(field: &'static str, value: usize) -> Result<usize, ConfigError> {
+    if value > 0 {
+        Ok(value)
+    } else {
+        Err(ConfigError { field, value: 0.0, accepted: "a whole number of at least one" })
+    }
+}

@@ -1,0 +1,12 @@
+//! Central solvers: the yardstick for tests and reports, and the source of each agent's solitary model.
+//!
+//! [`local`] needs one agent's data alone and is what an agent itself runs. [`central`] and [`propagation`] see
+//! everybody's data: no agent could run them.
+
+pub mod central;
+mod central_hinge;
+pub mod cholesky;
+mod dual;
+pub mod local;
+mod newton;
+pub mod propagation;

@@ -1,0 +1,191 @@
+//! Random problems for tests.
+
+use crate::{Dataset, Loss, Problem, Regularization, Shard};
+use sottovoce_core::{Algorithm, Coin, Cx, Graph, Outbox, PeerId, Posts, Reject, Time, Wire};
+use sottovoce_privacy::Gate;
+
+/// All losses that have a gradient everywhere.
+pub(crate) const SMOOTH: [Loss; 3] = [Loss::Logistic, Loss::Squared, Loss::SmoothedHinge];
+/// All losses.
+pub(crate) const ALL: [Loss; 4] = [Loss::Logistic, Loss::Squared, Loss::SmoothedHinge, Loss::Hinge];
+
+/// A standard normal number.
+pub(crate) fn normal(coin: &mut Coin) -> f64 {
+    let (radius, angle) = (1.0 - coin.unit(), coin.unit());
+    (-2.0 * libm::log(radius)).sqrt() * libm::cos(2.0 * std::f64::consts::PI * angle)
+}
+
+/// Normal vectors, one after another.
+pub(crate) fn normals(coin: &mut Coin, count: usize) -> Vec<f64> {
+    (0..count).map(|_| normal(coin)).collect()
+}
+
+/// A task in which neighbours' true models are alike. Agent 1 has no data; the last two agents are isolated, one of them
+/// without data; the rest is a ring with random chords.
+pub(crate) fn random_problem(seed: u64, n: usize, p: usize, loss: Loss) -> Problem {
+    let mut coin = Coin::new(seed, 0, 0);
+    let common = normals(&mut coin, p);
+    let mut data = Dataset::new(p);
+    let mut largest = 1;
+    for agent in 0..n {
+        let own: Vec<f64> = common.iter().map(|value| value + 0.3 * normal(&mut coin)).collect();
+        let points = if agent == 1 || agent == n - 1 { 0 } else { 1 + coin.below(20) };
+        largest = largest.max(points);
+        let features = normals(&mut coin, points * p);
+        let labels: Vec<f64> = features
+            .chunks_exact(p)
+            .map(|x| {
+                let dot: f64 = x.iter().zip(&own).map(|(x, own)| x * own).sum::<f64>() + 0.3 * normal(&mut coin);
+                if loss.is_classification() { if dot >= 0.0 { 1.0 } else { -1.0 } } else { dot }
+            })
+            .collect();
+        data.push_agent(&features, &labels);
+    }
+    let ring = n as u32 - 2;
+    let mut edges: Vec<(u32, u32, f64)> = (0..ring).map(|a| (a, (a + 1) % ring, 0.2 + coin.unit())).collect();
+    for a in 0..ring {
+        for b in a + 2..ring {
+            if (a, b) != (0, ring - 1) && coin.unit() < 0.2 {
+                edges.push((a, b, 0.2 + coin.unit()));
+            }
+        }
+    }
+    Problem {
+        data,
+        graph: Graph::from_edges(n, &edges).expect("a graph"),
+        loss,
+        regularization: Regularization::Constant(0.01),
+        trade_off: 1.0,
+        points_max: largest as f64,
+    }
+}
+
+/// Every agent.
+pub(crate) fn everyone(problem: &Problem) -> impl Iterator<Item = PeerId> {
+    (0..problem.agents() as u32).map(PeerId)
+}
+
+/// A letter on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Mail {
+    pub from: PeerId,
+    pub to: PeerId,
+    pub vectors: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// A few agents, and letters that wait until the test delivers them.
+pub(crate) struct Network<'p, A: Algorithm> {
+    algorithm: &'p A,
+    problem: &'p Problem,
+    pub states: Vec<A::State>,
+    gates: Vec<Gate>,
+    pub mail: Vec<Mail>,
+    outbox: Outbox,
+    scratch: Vec<f64>,
+    events: u64,
+}
+
+impl<'p, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Network<'p, A> {
+    /// Everyone has started; nothing is delivered yet.
+    pub fn start(algorithm: &'p A, problem: &'p Problem) -> Self {
+        let mut this = Network {
+            algorithm,
+            problem,
+            states: Vec::new(),
+            gates: vec![Gate::default(); problem.agents()],
+            mail: Vec::new(),
+            outbox: Outbox::default(),
+            scratch: Vec::new(),
+            events: 0,
+        };
+        for agent in everyone(problem) {
+            let state = this.event(agent, |cx| algorithm.start(problem.shard(agent), cx)).expect("an unlimited budget");
+            this.states.push(state);
+        }
+        this
+    }
+
+    /// One wake; the letters it sends wait in the mail.
+    pub fn wake(&mut self, agent: PeerId) -> f64 {
+        let (algorithm, shard) = (self.algorithm, self.problem.shard(agent));
+        let mut states = std::mem::take(&mut self.states);
+        let activity = self.event(agent, |cx| algorithm.on_wake(&mut states[agent.index()], shard, cx));
+        self.states = states;
+        activity.expect("an unlimited budget").moved
+    }
+
+    /// Wakes an agent until it writes to `to`, dropping what it writes to others.
+    pub fn wake_towards(&mut self, agent: PeerId, to: PeerId) {
+        let before = self.mail.len();
+        loop {
+            self.wake(agent);
+            if self.mail[before..].iter().any(|mail| mail.to == to) {
+                return;
+            }
+            self.mail.truncate(before);
+        }
+    }
+
+    /// Hands over a letter; what it answers waits in the mail.
+    pub fn hand_over(&mut self, mail: &Mail) -> Result<(), Reject> {
+        let (algorithm, shard) = (self.algorithm, self.problem.shard(mail.to));
+        let mut states = std::mem::take(&mut self.states);
+        let result = self.event(mail.to, |cx| {
+            A::Letter::decode(&mail.bytes)
+                .and_then(|letter| algorithm.on_letter(&mut states[mail.to.index()], shard, mail.from, letter, cx))
+        });
+        self.states = states;
+        result
+    }
+
+    /// Delivers all mail, and what comes of it, in order.
+    pub fn deliver_all(&mut self) {
+        while !self.mail.is_empty() {
+            let mail = self.mail.remove(0);
+            self.hand_over(&mail).expect("a letter in turn");
+        }
+    }
+
+    /// An agent's model.
+    pub fn model(&self, agent: u32) -> &[f64] {
+        self.algorithm.model(&self.states[agent as usize], &[])
+    }
+
+    fn event<R>(&mut self, me: PeerId, work: impl FnOnce(&mut Cx<'_>) -> R) -> R {
+        self.events += 1;
+        self.outbox.clear();
+        let mut cx = Cx {
+            me,
+            now: Time::default(),
+            peers: self.problem.graph.peers(me),
+            coin: Coin::new(1, me.0, self.events),
+            gate: &mut self.gates[me.index()],
+            posts: Posts::Unheard { zero: &[] },
+            scratch: &mut self.scratch,
+            outbox: &mut self.outbox,
+        };
+        let result = work(&mut cx);
+        let sent = self.outbox.letters();
+        self.mail.extend(sent.map(|(to, vectors, bytes)| Mail { from: me, to, vectors, bytes: bytes.to_vec() }));
+        assert!(self.outbox.posted().is_none(), "these algorithms never post");
+        result
+    }
+}
+
+/// The path 0 - 1 - 2 with weights 1 and 3, where L_i(theta) = |theta - value_i|^2 / 2 in one dimension and c_i = 1.
+///
+/// Squared loss with x = 1/sqrt(2) and y = value / sqrt(2): (theta - value)^2 / 2.
+pub(crate) fn means_on_a_path(values: [f64; 3], trade_off: f64) -> Problem {
+    let mut data = Dataset::new(1);
+    let x = std::f64::consts::FRAC_1_SQRT_2;
+    values.iter().for_each(|value| data.push_agent(&[x], &[x * value]));
+    Problem {
+        data,
+        graph: Graph::from_edges(3, &[(0, 1, 1.0), (1, 2, 3.0)]).expect("a graph"),
+        loss: Loss::Squared,
+        regularization: Regularization::Constant(0.0),
+        trade_off,
+        points_max: 1.0,
+    }
+}
