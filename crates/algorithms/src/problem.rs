@@ -169,15 +169,3 @@ pub struct Shard<'d> {
     /// c_i = min(1, m_i / points-max); 1 / (10 points-max) without data.
     pub confidence: f64,
 }
-
-impl Shard<'_> {
-    /// Stand-in.
-    pub fn smoothness(&self) -> f64 {
-        let most = self.points.iter().map(|(x, _)| crate::kernel::dot(x, x)).fold(0.0, f64::max);
-        self.loss.smoothness().expect("a smooth loss") * most + 2.0 * self.regularization
-    }
-    /// Stand-in.
-    pub fn local_model(&self) -> Box<[f64]> {
-        vec![0.0; self.points.dimension].into()
-    }
-}

@@ -6,7 +6,7 @@
 
 use sottovoce_algorithms::{
     Dataset, Loss, Problem, Regularization,
-    personal::coordinate_descent::{CoordinateDescent, Start},
+    personal::coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start},
 };
 use sottovoce_core::{Coin, Graph, PeerId};
 use sottovoce_sim::{Clock, Faults, Schedule, Settings, Simulation};
@@ -18,19 +18,7 @@ fn main() {
     let wants = |name: &str| words.iter().all(|word| word == "--json") || words.iter().any(|word| word == name);
     if wants("small") {
         // n = 100, p = 100, 10 to 100 points, 38 neighbours: everything stays in the caches.
-        report(
-            "small",
-            &case(
-                std::env::var("N").map_or(100, |n| n.parse().unwrap()),
-                100,
-                std::env::var("K").map_or(38, |n| n.parse().unwrap()),
-                |coin| 10 + coin.below(91),
-            ),
-            1_000,
-            11,
-            &[1],
-            json,
-        );
+        report("small", &case(100, 100, 38, |coin| 10 + coin.below(91)), 1_000, 11, &[1], json);
     }
     if wants("million") {
         // 1,000,000 agents, p = 20, 10 points, 10 neighbours: every wake comes from memory.
@@ -69,8 +57,13 @@ fn case(agents: usize, dimension: usize, neighbours: usize, points: impl Fn(&mut
 /// Runs all contestants in turn, `rounds` times, and compares their medians.
 fn report(name: &str, problem: &Problem, wakes_per_agent: u64, rounds: usize, threads: &[usize], json: bool) {
     let wakes = wakes_per_agent * problem.agents() as u64;
-    let algorithm =
-        CoordinateDescent { dimension: problem.dimension(), trade_off: problem.trade_off, start: Start::Zero };
+    let algorithm = CoordinateDescent::new(CoordinateDescentConfig {
+        dimension: problem.dimension(),
+        loss: problem.loss,
+        trade_off: problem.trade_off,
+        start: Start::Zero,
+    })
+    .expect("good parameters");
     let settings =
         |threads| Settings { clock: Clock::Uniform, seed: 1, threads, tolerance: None, faults: Faults::default() };
     let before = resident_bytes();
@@ -143,7 +136,7 @@ fn resident_bytes() -> usize {
 /// inner loops, no agents, no gate, no messages.
 mod bare {
     use super::*;
-    use sottovoce_algorithms::{Points, kernel, kernel::Simd};
+    use sottovoce_algorithms::{Points, kernel, kernel::Simd, objective};
 
     pub struct Loop<'p> {
         problem: &'p Problem,
@@ -175,7 +168,8 @@ mod bare {
             };
             for id in (0..n as u32).map(PeerId) {
                 let shard = problem.shard(id);
-                this.alpha.push(1.0 / (1.0 + problem.trade_off * shard.confidence * shard.smoothness()));
+                let smoothness = objective::local_smoothness(&shard).expect("a smooth loss");
+                this.alpha.push(1.0 / (1.0 + problem.trade_off * shard.confidence * smoothness));
                 this.inverse_degree.push(1.0 / problem.graph.peers(id).weighted_degree());
                 for edge in problem.graph.peers(id).iter() {
                     this.peers.push(edge.peer.0);

@@ -4,7 +4,7 @@ use sottovoce_algorithms::{
     Dataset, Loss, Problem, Regularization,
     personal::{
         admm::{Admm, AdmmConfig, Inner, default_penalty},
-        coordinate_descent::{CoordinateDescent, Start},
+        coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start},
         local::Local,
         model_propagation::{ModelPropagation, ModelPropagationConfig},
     },
@@ -147,7 +147,13 @@ fn check_01_d_mean_estimation_is_model_propagation() {
         assert!(largest_difference(&solitary, &values) < 1e-12, "the mean of one value is the value");
         let exact = propagation::closed_form(&problem, &solitary);
         assert!(largest_difference(&exact, &central::minimum(&problem)) < 1e-10, "the same minimum");
-        let descent = CoordinateDescent { dimension: p, trade_off: problem.trade_off, start: Start::Zero };
+        let descent = CoordinateDescent::new(CoordinateDescentConfig {
+            dimension: p,
+            loss: problem.loss,
+            trade_off: problem.trade_off,
+            start: Start::Zero,
+        })
+        .expect("good parameters");
         let mut run = start(&descent, &problem, &settings(seed));
         run.advance(n as u64 * 20_000);
         for agent in 0..n - 2 {

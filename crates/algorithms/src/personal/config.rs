@@ -3,13 +3,13 @@
 use thiserror::Error;
 
 /// A hyper-parameter outside its range.
-#[derive(Clone, Copy, Debug, PartialEq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{field} is {value}; {accepted} would be accepted")]
 pub struct ConfigError {
     /// Its name, as in the task file.
     pub field: &'static str,
     /// What was given.
-    pub value: f64,
+    pub value: String,
     /// What would be accepted.
     pub accepted: &'static str,
 }
@@ -19,7 +19,7 @@ pub(crate) fn positive(field: &'static str, value: f64) -> Result<f64, ConfigErr
     if value > 0.0 && value.is_finite() {
         Ok(value)
     } else {
-        Err(ConfigError { field, value, accepted: "a finite number above zero" })
+        Err(ConfigError { field, value: value.to_string(), accepted: "a finite number above zero" })
     }
 }
 
@@ -28,6 +28,6 @@ pub(crate) fn at_least_one(field: &'static str, value: usize) -> Result<usize, C
     if value > 0 {
         Ok(value)
     } else {
-        Err(ConfigError { field, value: 0.0, accepted: "a whole number of at least one" })
+        Err(ConfigError { field, value: value.to_string(), accepted: "a whole number of at least one" })
     }
 }

@@ -13,22 +13,57 @@
 //!
 //! The model of an agent is its own last post, kept by the driver: the state is two numbers.
 
+use super::config::{ConfigError, positive};
 use crate::{
-    Shard,
+    Loss, Shard,
     kernel::{self, Arithmetic, Simd},
+    objective,
+    reference::local::solitary_model,
 };
 use sottovoce_core::{Activity, Algorithm, Cx, NoLetter, PeerId, Peers, Posts, Reject};
 use sottovoce_privacy::Exhausted;
 
-/// The hyper-parameters, the same for all agents.
-#[derive(Clone, Debug)]
-pub struct CoordinateDescent {
+/// The hyper-parameters, before they are checked.
+///
+/// | name | symbol | range | default |
+/// |---|---|---|---|
+/// | dimension | p | 1 and above | the data's |
+/// | loss | l | a smooth one | logistic |
+/// | trade-off | mu | above 0 | 1, as everywhere |
+/// | start | Theta(0) | local or zero | local, as in the paper's experiments |
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CoordinateDescentConfig {
     /// p.
     pub dimension: usize,
-    /// mu > 0.
+    /// l.
+    pub loss: Loss,
+    /// mu.
     pub trade_off: f64,
-    /// Where models begin.
+    /// Theta(0).
     pub start: Start,
+}
+
+/// The hyper-parameters, the same for all agents.
+#[derive(Clone, Copy, Debug)]
+pub struct CoordinateDescent {
+    dimension: usize,
+    trade_off: f64,
+    start: Start,
+}
+
+impl CoordinateDescent {
+    /// Checks the hyper-parameters.
+    pub fn new(config: CoordinateDescentConfig) -> Result<Self, ConfigError> {
+        if config.loss.smoothness().is_none() {
+            return Err(ConfigError {
+                field: "loss",
+                value: "hinge".to_owned(),
+                accepted: "a smooth loss (logistic, squared or smoothed-hinge); ADMM takes the hinge",
+            });
+        }
+        let trade_off = positive("trade-off", config.trade_off)?;
+        Ok(CoordinateDescent { dimension: config.dimension, trade_off, start: config.start })
+    }
 }
 
 /// Where models begin.
@@ -69,15 +104,16 @@ impl Algorithm for CoordinateDescent {
 
     fn start(&self, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<State, Exhausted> {
         if cx.peers.is_empty() {
-            return Ok(State::Alone(shard.local_model()));
+            return Ok(State::Alone(solitary_model(&shard).into()));
         }
         if self.start == Start::Local {
-            let model = shard.local_model();
+            let model = solitary_model(&shard);
             // PRIVACY: the exact local model, to everyone: epsilon = infinity.
             let post = cx.gate.reveal(&*model)?;
             cx.outbox.post(post);
         }
-        let alpha = 1.0 / (1.0 + self.trade_off * shard.confidence * shard.smoothness());
+        let smoothness = objective::local_smoothness(&shard).expect("a smooth loss, which `new` has checked");
+        let alpha = 1.0 / (1.0 + self.trade_off * shard.confidence * smoothness);
         Ok(State::Joined(Step { alpha, inverse_degree: 1.0 / cx.peers.weighted_degree() }))
     }
 
