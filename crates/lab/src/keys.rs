@@ -153,7 +153,7 @@ pub const KEYS: &[Key] = &[
     key("model.start", Kind::Choice(&["local", "zero", "warm"]), "`\"local\"`", "The first models. \"warm\" needs [privacy]."),
 
     key("admm", Kind::Table, "all defaults", "Read when algorithm = \"admm\"."),
-    key("admm.penalty", Kind::Number(ABOVE_0), "0.1 x the mean weight", "rho."),
+    key("admm.penalty", Kind::Number(ABOVE_0), "0.1 x the mean weight x min(1, trade-off)", "rho."),
     key("admm.inner", Kind::IntegerOr(1, COUNT, "exact"), "10", "Gradient steps for each inner problem, or \"exact\"."),
 
     key("run", Kind::Table, "all defaults", "How long, and with which clock."),

@@ -4,8 +4,7 @@ use crate::error::Mistake;
 use crate::rows::Names;
 use crate::task::{Algorithm, Task};
 use crate::{data, graph};
-use sottovoce_algorithms::{Dataset, Problem};
-use sottovoce_core::Graph;
+use sottovoce_algorithms::{Dataset, Problem, personal::admm::default_penalty};
 
 /// Everything a run needs, agents in the order of their names (by bytes).
 #[derive(Clone, Debug)]
@@ -38,7 +37,7 @@ pub fn load(task: &Task) -> Result<Loaded, Mistake> {
     let points_max = task.model.points_max.unwrap_or(prepared.train.largest() as u64);
     task.model.points_max = Some(points_max);
     if let Algorithm::Admm(admm) = &mut task.algorithm {
-        admm.penalty = Some(admm.penalty.unwrap_or_else(|| (0.1 * mean_weight(&graph)).max(f64::MIN_POSITIVE)));
+        admm.penalty = Some(admm.penalty.unwrap_or_else(|| default_penalty(&graph, task.model.trade_off)));
     }
     let problem = Problem {
         data: prepared.train,
@@ -49,13 +48,4 @@ pub fn load(task: &Task) -> Result<Loaded, Mistake> {
         points_max: points_max as f64,
     };
     Ok(Loaded { task, names, problem, test: prepared.test, feature_names: prepared.feature_names })
-}
-
-/// The mean weight of the edges; 1 without any.
-fn mean_weight(graph: &Graph) -> f64 {
-    match (graph, graph.edge_count()) {
-        (_, 0) | (Graph::Ring { .. } | Graph::Complete { .. }, _) => 1.0,
-        // Divided before it is summed, so that it neither overflows nor vanishes.
-        (graph, count) => graph.edges().map(|edge| edge.2 / count as f64).sum(),
-    }
 }

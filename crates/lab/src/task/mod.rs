@@ -12,7 +12,9 @@ mod write;
 use crate::error::Mistake;
 use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::{Loss, Regularization};
+pub use sottovoce_algorithms::personal::coordinate_descent::Start;
 pub use sottovoce_core::graph::Threshold;
+pub use sottovoce_sim::{Clock, Partition};
 use std::path::{Path, PathBuf};
 
 /// The longest task file that is read, in bytes.
@@ -73,7 +75,7 @@ impl Algorithm {
 /// The parameters of ADMM.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Admm {
-    /// rho; `None`: 0.1 x the mean weight, filled in by [`crate::load::load`].
+    /// rho; `None`: the default, filled in by [`crate::load::load`].
     pub penalty: Option<f64>,
     /// How each inner problem is solved.
     pub inner: Inner,
@@ -212,15 +214,6 @@ pub struct Model {
     pub start: Start,
 }
 
-/// The first models.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// Each agent's own.
-    Local,
-    /// Zero.
-    Zero,
-}
-
 /// How long, and with which clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Run {
@@ -232,16 +225,6 @@ pub struct Run {
     pub clock: Clock,
     /// The seed; at most `i64::MAX`, as TOML can write it.
     pub seed: u64,
-}
-
-/// How wakes follow each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Clock {
-    /// A uniform agent at each tick.
-    Uniform,
-    /// A Poisson clock of rate 1 for each agent.
-    Poisson,
 }
 
 /// What goes wrong on purpose. Times are in mean intervals between two wakes of one agent.
@@ -270,17 +253,20 @@ impl Faults {
     pub fn is_none(&self) -> bool {
         Faults { until: None, ..self.clone() } == Faults::default()
     }
-}
 
-/// A time at which the network is cut in two.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Partition {
-    /// When it begins.
-    pub from: f64,
-    /// When it heals.
-    pub to: f64,
-    /// The share of agents on one side.
-    pub share: f64,
+    /// As the simulator takes them, for a run that lasts this long.
+    pub fn within(&self, run: f64) -> sottovoce_sim::Faults {
+        sottovoce_sim::Faults {
+            loss: self.loss,
+            duplicate: self.duplicate,
+            delay_mean: self.delay_mean,
+            delay_max: self.delay_max,
+            leave: self.leave,
+            die: self.die,
+            partitions: self.partitions.clone(),
+            until: self.until.unwrap_or(run),
+        }
+    }
 }
 
 impl Task {
