@@ -1,1 +1,116 @@
-fn main() {}
+//! The `sottovoce` program: typed arguments, resolved, then run.
+
+mod data;
+mod demo;
+mod screen;
+mod train;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use sottovoce_lab::train::Halt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Learn together, in a low voice: peer-to-peer machine learning without a server.
+///
+/// Many people or institutions, each with a small private data set, learn better personal models together. One task file
+/// says what all agents agreed to learn; `train` shows on one machine what collaboration would bring to each of them.
+///
+/// This version trains without privacy (epsilon = infinity), and every ledger says so.
+#[derive(Parser)]
+#[command(name = "sottovoce", version, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Print nothing but mistakes
+    #[arg(long, global = true)]
+    quiet: bool,
+
+    /// Print the result as JSON, for programs
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sottovoce demo
+  sottovoce data generate linear --agents 100 --dimension 50 --seed 1 --out example
+  sottovoce train example/task.toml --out run
+  sottovoce data example/train.csv
+
+Exit codes: 0 done, 2 a mistake in the arguments or files (one line says which), 130 stopped.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// See it work: a synthetic task, three algorithms, a table and a report; needs nothing
+    Demo(demo::Arguments),
+    /// Run a task in the simulator and write a run directory with a report
+    Train(train::Arguments),
+    /// Describe a data set, or generate a task with one
+    Data(data::Arguments),
+    /// Print completions for a shell
+    ///
+    /// For bash: sottovoce completions bash > /etc/bash_completion.d/sottovoce
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Where a command's result goes.
+#[derive(Clone, Copy)]
+struct Output {
+    quiet: bool,
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let output = Output { quiet: arguments.quiet, json: arguments.json };
+    let done = match arguments.command {
+        Command::Demo(arguments) => demo::run(&arguments, output),
+        Command::Train(arguments) => train::run(&arguments, output),
+        Command::Data(arguments) => data::run(&arguments, output),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Arguments::command(), "sottovoce", &mut std::io::stdout());
+            Ok(())
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Halt::Mistake(mistake)) => {
+            eprintln!("error: {mistake}");
+            ExitCode::from(2)
+        }
+        Err(Halt::Interrupted) => {
+            eprintln!("stopped; nothing was written");
+            ExitCode::from(130)
+        }
+    }
+}
+
+/// The arguments that all runs share.
+#[derive(clap::Args)]
+struct RunArguments {
+    /// Worker threads; they change the speed, never the result [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
+
+impl RunArguments {
+    fn threads(&self) -> usize {
+        self.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
+    }
+}
+
+/// The folder to make, and whether it may replace one.
+#[derive(clap::Args)]
+struct OutArguments {
+    /// The folder to write; it appears whole or not at all
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+
+    /// Replace the folder if it exists and holds nothing else
+    #[arg(long)]
+    force: bool,
+}

@@ -62,6 +62,11 @@ impl Folder {
         fs::write(&file, bytes).map_err(|error| Mistake::io(&self.target.join(name), "written", &error))
     }
 
+    /// Makes a folder inside it.
+    pub fn folder(&self, name: &str) -> Result<(), Mistake> {
+        fs::create_dir(self.partial.join(name)).map_err(|error| Mistake::io(&self.target.join(name), "created", &error))
+    }
+
     /// Makes the folder appear.
     pub fn finish(mut self) -> Result<(), Mistake> {
         let cannot = |error: std::io::Error| Mistake::io(&self.target, "created", &error);

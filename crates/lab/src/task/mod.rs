@@ -11,8 +11,8 @@ mod write;
 
 use crate::error::Mistake;
 use serde::{Deserialize, Serialize};
-use sottovoce_algorithms::{Loss, Regularization};
 pub use sottovoce_algorithms::personal::coordinate_descent::Start;
+use sottovoce_algorithms::{Loss, Regularization};
 pub use sottovoce_core::graph::Threshold;
 pub use sottovoce_sim::{Clock, Partition};
 use std::path::{Path, PathBuf};

@@ -1,0 +1,88 @@
+//! `sottovoce data`: describe a data set, or generate a task with one.
+
+use crate::{OutArguments, Output};
+use clap::Subcommand;
+use sottovoce_lab::describe::describe;
+use sottovoce_lab::error::Mistake;
+use sottovoce_lab::generate::{self, LinearOptions};
+use sottovoce_lab::train::Halt;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Arguments {
+    /// The data set: .csv, .csv.gz, .libsvm or .svm
+    file: Option<PathBuf>,
+
+    /// For libsvm: the file with the agent of each line
+    #[arg(long, value_name = "FILE")]
+    agents: Option<PathBuf>,
+
+    #[command(subcommand)]
+    command: Option<DataCommand>,
+}
+
+#[derive(Subcommand)]
+enum DataCommand {
+    /// Write a task with synthetic data and its graph
+    Generate {
+        #[command(subcommand)]
+        kind: Generate,
+    },
+}
+
+#[derive(Subcommand)]
+enum Generate {
+    /// Linear classification: each agent's labels come from its own direction in a plane; agents with similar directions are
+    /// neighbours (Bellet et al. 2018, section 5.1)
+    Linear {
+        /// How many agents
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        agents: usize,
+
+        /// How many features
+        #[arg(long, value_name = "P", default_value_t = 50)]
+        dimension: usize,
+
+        /// Everything is drawn from it
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+
+        /// Flip labels of test points too, so that accuracies cannot exceed 0.95
+        #[arg(long)]
+        flip_test: bool,
+
+        #[command(flatten)]
+        out: OutArguments,
+    },
+}
+
+pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
+    match (&arguments.command, &arguments.file) {
+        (Some(DataCommand::Generate { kind: Generate::Linear { agents, dimension, seed, flip_test, out } }), _) => {
+            let options = LinearOptions {
+                agents: *agents,
+                dimension: *dimension,
+                seed: *seed,
+                flip_test: *flip_test,
+                ..LinearOptions::default()
+            };
+            generate::write(&options, &out.out, out.force)?;
+            if !output.quiet && !output.json {
+                println!("Wrote {}: {}", out.out.display(), generate::FILES.join(", "));
+                println!("Next: sottovoce train {} --out run", out.out.join("task.toml").display());
+            }
+            Ok(())
+        }
+        (None, Some(file)) => {
+            let summary = describe(file, arguments.agents.as_deref())?;
+            if output.json {
+                println!("{}", serde_json::to_string_pretty(&summary).expect("a summary is JSON"));
+            } else if !output.quiet {
+                println!("{summary}");
+            }
+            Ok(())
+        }
+        (None, None) => Err(Mistake::new("accepted: `sottovoce data FILE`, or `sottovoce data generate`").into()),
+    }
+}

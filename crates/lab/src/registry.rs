@@ -1,0 +1,54 @@
+//! The algorithms, one line each.
+//!
+//! An [`Algorithm`](sottovoce_core::Algorithm) is no trait object, so a caller brings a [`Visitor`] that is generic over it.
+
+use crate::error::Mistake;
+use crate::load::Loaded;
+use crate::task;
+use sottovoce_algorithms::Shard;
+use sottovoce_algorithms::personal::{
+    ConfigError,
+    admm::{Admm, AdmmConfig, Inner, default_penalty},
+    coordinate_descent::{CoordinateDescent, CoordinateDescentConfig},
+    local::Local,
+    model_propagation::{ModelPropagation, ModelPropagationConfig},
+};
+use sottovoce_core::Algorithm;
+
+/// Something to do with an algorithm, whichever it is.
+pub trait Visitor {
+    /// What comes out.
+    type Output;
+
+    /// Does it.
+    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A) -> Self::Output;
+}
+
+/// Builds an algorithm for a task and shows it to the visitor.
+pub fn with_algorithm<V: Visitor>(
+    loaded: &Loaded,
+    algorithm: task::Algorithm,
+    visitor: V,
+) -> Result<V::Output, Mistake> {
+    let (problem, task) = (&loaded.problem, &loaded.task);
+    let (dimension, loss, trade_off) = (problem.dimension(), problem.loss, problem.trade_off);
+    let refused = |error: ConfigError| Mistake::file(&task.source, error.to_string());
+    Ok(match algorithm {
+        task::Algorithm::Local => visitor.visit(&Local),
+        task::Algorithm::ModelPropagation => {
+            visitor.visit(&ModelPropagation::new(ModelPropagationConfig { trade_off }).map_err(refused)?)
+        }
+        task::Algorithm::CoordinateDescent => {
+            let config = CoordinateDescentConfig { dimension, loss, trade_off, start: task.model.start };
+            visitor.visit(&CoordinateDescent::new(config).map_err(refused)?)
+        }
+        task::Algorithm::Admm(admm) => {
+            let penalty = admm.penalty.unwrap_or_else(|| default_penalty(&problem.graph, trade_off));
+            let inner = match admm.inner {
+                task::Inner::Exact => Inner::Exact,
+                task::Inner::Steps(steps) => Inner::Gradient { steps: steps as usize },
+            };
+            visitor.visit(&Admm::new(AdmmConfig { trade_off, penalty, inner }).map_err(refused)?)
+        }
+    })
+}

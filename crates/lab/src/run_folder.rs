@@ -1,0 +1,332 @@
+//! The run directory: what a run leaves for people and for other programs.
+//!
+//! | file | what |
+//! |---|---|
+//! | `models.csv` | `agent,theta_0,...`: what each agent broadcast last, or would |
+//! | `metrics.csv` | `wakes,vectors_sent,bytes_sent,objective,score_mean,score_std` over the run |
+//! | `ledger.jsonl` | every charge of every agent, one JSON object a line |
+//! | `summary.json` | the figures of the run ([`Summary`]) |
+//! | `report.html` | the report, self-contained |
+//! | `plots/` | its pictures as SVG and PNG |
+//! | `task.toml` | the task as resolved |
+//!
+//! Agents stand in the order of their names. Numbers are written so that reading them gives the same bits.
+
+use crate::error::Mistake;
+use crate::folder::Folder;
+use crate::load::Loaded;
+use crate::plot::number;
+use crate::report::{self, AgentScore, Curve, Report, Row};
+use crate::score::{gains_and_losses, mean_and_deviation};
+use crate::train::Trained;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use sottovoce_algorithms::{objective, reference::central};
+use sottovoce_core::PeerId;
+use sottovoce_privacy::{Accountant, Charge, Sum};
+use std::fmt::Write as _;
+
+/// Everything that a run directory holds.
+pub const FILES: &[&str] =
+    &["models.csv", "metrics.csv", "ledger.jsonl", "summary.json", "report.html", "plots", "task.toml"];
+
+/// Up to this many unknowns the report computes the optimum by a central solver, to show how far the run is from it.
+const OPTIMUM_UNKNOWNS_MAX: usize = 20_000;
+
+/// And up to this many numbers in the training data.
+const OPTIMUM_NUMBERS_MAX: usize = 5_000_000;
+
+/// The figures of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The task's name.
+    pub name: String,
+    /// The algorithm, as in the task.
+    pub algorithm: &'static str,
+    /// Q at the last models.
+    pub objective: Option<f64>,
+    /// n.
+    pub agents: usize,
+    /// p.
+    pub dimension: usize,
+    /// Wakes of agents that were there.
+    pub wakes: u64,
+    /// Vectors sent over edges, the start's exchange included.
+    pub vectors_sent: u64,
+    /// Bytes of encoded messages, the start's included, without transport framing.
+    pub bytes_sent: u64,
+    /// How many of the vectors were sent before the first wake.
+    pub start_vectors: u64,
+    /// How many of the bytes.
+    pub start_bytes: u64,
+    /// Messages that never arrived; none without faults.
+    pub messages_lost: u64,
+    /// Messages that arrived and were rejected.
+    pub messages_rejected: u64,
+    /// Whether every agent was quiet at the end (runs with a tolerance).
+    pub quiet: bool,
+    /// The run itself, without loading and reporting.
+    pub seconds: f64,
+    /// For classification, with test points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<Scores>,
+    /// For the squared loss, with test points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rmse: Option<Scores>,
+    /// The epsilon of the agent that spent most; the text "infinity" without privacy.
+    pub epsilon: Epsilon,
+    /// Zero without privacy.
+    pub delta: f64,
+    /// The seed.
+    pub seed: u64,
+    /// SHA-256 of the task (files by content, not by place), the models and the ledger; no times in it.
+    pub digest: String,
+    /// The version of the program.
+    pub version: &'static str,
+}
+
+/// Scores over the agents that have test points.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Scores {
+    /// Of the models.
+    pub mean: f64,
+    /// Over agents.
+    pub std: f64,
+    /// Of purely local models.
+    pub local_mean: Option<f64>,
+    /// Of home models; none without privacy.
+    pub home_mean: Option<f64>,
+    /// Agents that do better than alone.
+    pub agents_gain: u64,
+    /// Agents that do worse than alone.
+    pub agents_lose: u64,
+}
+
+/// JSON has no infinity: a number, or the text "infinity".
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Epsilon {
+    /// A guarantee.
+    Finite(f64),
+    /// None.
+    Infinite(&'static str),
+}
+
+impl From<f64> for Epsilon {
+    fn from(epsilon: f64) -> Self {
+        if epsilon.is_finite() { Epsilon::Finite(epsilon) } else { Epsilon::Infinite("infinity") }
+    }
+}
+
+/// Writes everything about a run. `runs` are the runs to compare, the run itself last; `commands` give it again.
+pub fn write(folder: &Folder, loaded: &Loaded, runs: &[&Trained], commands: Vec<String>) -> Result<Summary, Mistake> {
+    let (run, others) = runs.split_last().expect("the run itself is among the runs");
+    let ledger = ledger_lines(loaded, run);
+    let summary = summarize(loaded, run, others.first().copied(), digest(loaded, run, &ledger)?);
+    folder.write("models.csv", models_csv(loaded, run))?;
+    folder.write("metrics.csv", metrics_csv(run))?;
+    folder.write("ledger.jsonl", ledger)?;
+    folder.write("summary.json", serde_json::to_string_pretty(&summary).expect("a summary is JSON") + "\n")?;
+    folder.write("task.toml", loaded.task.to_toml())?;
+    let report = report(loaded, runs, commands, &summary.digest);
+    let pictures = report::plots(&report);
+    folder.folder("plots")?;
+    for picture in &pictures {
+        folder.write(&format!("plots/{}.svg", picture.file_stem), &picture.svg)?;
+        folder.write(&format!("plots/{}.png", picture.file_stem), &picture.png)?;
+    }
+    folder.write("report.html", report::html(&report, &pictures))?;
+    Ok(summary)
+}
+
+fn summarize(loaded: &Loaded, run: &Trained, alone: Option<&Trained>, digest: String) -> Summary {
+    let problem = &loaded.problem;
+    let classification = problem.loss.is_classification();
+    let scores = mean_and_deviation(&run.scores).map(|(mean, std)| {
+        let alone = alone.map_or(&run.scores, |alone| &alone.scores);
+        let (agents_gain, agents_lose) = gains_and_losses(alone, &run.scores, classification);
+        let local_mean = mean_and_deviation(alone).map(|(mean, _)| mean);
+        Scores { mean, std, local_mean, home_mean: None, agents_gain, agents_lose }
+    });
+    let epsilon = run.ledgers.iter().map(|ledger| Sum.epsilon(ledger, 0.0)).fold(0.0, f64::max);
+    Summary {
+        name: loaded.task.name.clone(),
+        algorithm: run.algorithm,
+        objective: run.samples.last().and_then(|sample| sample.objective),
+        agents: problem.agents(),
+        dimension: problem.dimension(),
+        wakes: run.counters.wakes,
+        vectors_sent: run.counters.vectors_sent,
+        bytes_sent: run.counters.bytes_sent,
+        start_vectors: run.start.vectors_sent,
+        start_bytes: run.start.bytes_sent,
+        messages_lost: run.counters.lost,
+        messages_rejected: run.counters.rejected.values().sum(),
+        quiet: run.quiet,
+        seconds: run.seconds,
+        accuracy: scores.filter(|_| classification),
+        rmse: scores.filter(|_| !classification),
+        epsilon: epsilon.into(),
+        delta: 0.0,
+        seed: loaded.task.run.seed,
+        digest,
+        version: env!("CARGO_PKG_VERSION"),
+    }
+}
+
+fn digest(loaded: &Loaded, run: &Trained, ledger: &str) -> Result<String, Mistake> {
+    let mut hash = Sha256::new();
+    let mut part = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
+    };
+    part(loaded.task.fingerprint()?.as_bytes());
+    part(run.algorithm.as_bytes());
+    part(&run.models.values().iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>());
+    part(ledger.as_bytes());
+    Ok(hash.finalize().iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}
+
+fn models_csv(loaded: &Loaded, run: &Trained) -> Vec<u8> {
+    let mut csv = csv::WriterBuilder::new().from_writer(Vec::new());
+    let written = (|| {
+        csv.write_field("agent")?;
+        csv.write_record((0..loaded.problem.dimension()).map(|k| format!("theta_{k}")))?;
+        for (k, name) in loaded.names.iter().enumerate() {
+            csv.write_field(name)?;
+            csv.write_record(run.models.row(k).iter().map(f64::to_string))?;
+        }
+        csv.flush()?;
+        Ok::<_, csv::Error>(())
+    })();
+    written.expect("memory can be written");
+    csv.into_inner().expect("memory can be written")
+}
+
+fn metrics_csv(run: &Trained) -> String {
+    let mut text = String::from("wakes,vectors_sent,bytes_sent,objective,score_mean,score_std\n");
+    let or_empty = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    for sample in &run.samples {
+        let _ = writeln!(
+            text,
+            "{},{},{},{},{},{}",
+            sample.wakes,
+            sample.vectors_sent,
+            sample.bytes_sent,
+            or_empty(sample.objective),
+            or_empty(sample.score_mean),
+            or_empty(sample.score_std)
+        );
+    }
+    text
+}
+
+/// One line of `ledger.jsonl`.
+#[derive(Serialize)]
+struct LedgerLine<'a> {
+    agent: &'a str,
+    #[serde(flatten)]
+    charge: Charge,
+}
+
+fn ledger_lines(loaded: &Loaded, run: &Trained) -> String {
+    let mut text = String::new();
+    for (agent, ledger) in loaded.names.iter().zip(&run.ledgers) {
+        for &charge in ledger.charges() {
+            text += &serde_json::to_string(&LedgerLine { agent, charge }).expect("a charge is JSON");
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// The report of a run beside those it is compared with.
+fn report(loaded: &Loaded, runs: &[&Trained], commands: Vec<String>, digest: &str) -> Report {
+    let problem = &loaded.problem;
+    let (run, others) = runs.split_last().expect("the run itself is among the runs");
+    let alone = others.first().copied();
+    let higher_is_better = problem.loss.is_classification();
+    let optimum = optimum(loaded);
+    let agents = (0..problem.agents())
+        .map(|k| AgentScore {
+            name: loaded.names[k].clone(),
+            points: problem.data.size(PeerId(k as u32)) as u64,
+            local: alone.and_then(|alone| alone.scores[k]),
+            model: run.scores[k],
+        })
+        .collect();
+    Report {
+        title: loaded.task.name.clone(),
+        subtitle: format!(
+            "{} agents, {} features, {} training points, {} edges, {}",
+            number::count(problem.agents() as u64),
+            number::count(problem.dimension() as u64),
+            number::count(problem.data.len() as u64),
+            number::count(problem.graph.edge_count() as u64),
+            run.algorithm.replace('-', " ")
+        ),
+        privacy: PRIVACY.to_owned(),
+        score_name: if higher_is_better { "test accuracy".to_owned() } else { "test RMSE".to_owned() },
+        higher_is_better,
+        runs: runs.iter().map(|run| Curve { name: title(run), points: run.samples.clone() }).collect(),
+        bound: optimum.and_then(|optimum| bound(loaded, run, optimum)),
+        optimum,
+        agents,
+        edges: problem.graph.edges().map(|(a, b, weight)| (a.0, b.0, weight)).collect(),
+        table: runs.iter().map(|run| row(run, alone, higher_is_better)).collect(),
+        reproduce: commands,
+        task: loaded.task.to_toml(),
+        digest: digest.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+/// The line about privacy of a run without any.
+pub const PRIVACY: &str = "No privacy: exact models leave every agent that has a neighbour, so epsilon = infinity.";
+
+/// An algorithm's name for people.
+fn title(run: &Trained) -> String {
+    run.algorithm.replace('-', " ")
+}
+
+fn row(run: &Trained, alone: Option<&Trained>, higher_is_better: bool) -> Row {
+    let score = mean_and_deviation(&run.scores);
+    let alone = alone.filter(|alone| alone.algorithm != run.algorithm);
+    let compared = alone.zip(score).map(|(alone, _)| gains_and_losses(&alone.scores, &run.scores, higher_is_better));
+    let local = alone.and_then(|alone| mean_and_deviation(&alone.scores));
+    let gain =
+        local.zip(score).map(|((local, _), (mean, _))| if higher_is_better { mean - local } else { local - mean });
+    Row {
+        name: title(run),
+        score_mean: score.map(|(mean, _)| mean),
+        score_std: score.map(|(_, std)| std),
+        gain,
+        agents_gain: compared.map(|(gain, _)| gain),
+        agents_lose: compared.map(|(_, lose)| lose),
+        wakes: run.counters.wakes,
+        vectors_sent: run.counters.vectors_sent,
+        bytes_sent: run.counters.bytes_sent,
+        seconds: Some(run.seconds),
+        objective: run.samples.last().and_then(|sample| sample.objective),
+    }
+}
+
+/// The minimum of Q, where a central solver finds it in about a second.
+fn optimum(loaded: &Loaded) -> Option<f64> {
+    let problem = &loaded.problem;
+    let small = problem.agents() * problem.dimension() <= OPTIMUM_UNKNOWNS_MAX
+        && problem.data.len() * problem.dimension() <= OPTIMUM_NUMBERS_MAX;
+    (small && problem.loss.smoothness().is_some()).then(|| objective::value(problem, &central::minimum(problem)))
+}
+
+/// Proposition 1: E[Q(t)] - Q* <= (1 - sigma / (n L_max))^t (Q(0) - Q*), for coordinate descent without faults.
+fn bound(loaded: &Loaded, run: &Trained, optimum: f64) -> Option<Vec<(f64, f64)>> {
+    let rate = objective::proposition_1_rate(&loaded.problem).filter(|rate| *rate < 1.0)?;
+    let first = run.samples.first()?.objective? - optimum;
+    let wanted = run.algorithm == "coordinate-descent" && loaded.task.faults.is_none();
+    let at = |wakes: u64| (wakes as f64, optimum + libm::pow(rate, wakes as f64) * first);
+    wanted.then(|| run.samples.iter().map(|sample| at(sample.wakes)).collect())
+}

@@ -1,0 +1,163 @@
+//! One run of a task in the simulator.
+
+use crate::error::Mistake;
+use crate::load::Loaded;
+use crate::registry::{Visitor, with_algorithm};
+use crate::report::Sample;
+use crate::score::{mean_and_deviation, scores};
+use crate::task;
+use sottovoce_algorithms::{Shard, objective};
+use sottovoce_core::{Algorithm, PeerId, Rows};
+use sottovoce_privacy::Ledger;
+use sottovoce_sim::{Counters, Settings, Simulation, Status};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+/// Wakes between two looks at whether the user wants to stop; a fraction of a second.
+const SLICE_WAKES: u64 = 1 << 16;
+
+/// Measurements follow each other at this ratio of wakes, a round of wakes apart at least.
+const MEASURE_RATIO: f64 = 1.12;
+
+/// With more numbers to read than this at each measurement, measurements are rarer.
+const MEASURE_NUMBERS_MANY: usize = 20_000_000;
+
+/// The ratio between measurements then.
+const MEASURE_RATIO_MANY: f64 = 1.6;
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Trained {
+    /// The algorithm, as in a task file.
+    pub algorithm: &'static str,
+    /// One row per agent: what it broadcast last, or would.
+    pub models: Rows,
+    /// One ledger per agent.
+    pub ledgers: Vec<Ledger>,
+    /// Measurements, from the start to the end.
+    pub samples: Vec<Sample>,
+    /// Everything that happened.
+    pub counters: Counters,
+    /// What of it happened before the first wake.
+    pub start: Counters,
+    /// The run itself, without loading and measuring.
+    pub seconds: f64,
+    /// Whether every agent was quiet at the end.
+    pub quiet: bool,
+    /// Each agent's score on its test points.
+    pub scores: Vec<Option<f64>>,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Wakes done.
+    pub wakes: u64,
+    /// Wakes planned; with a tolerance, the most there can be.
+    pub planned: u64,
+    /// The last measurement.
+    pub sample: Sample,
+}
+
+/// Why a run did not end.
+#[derive(Debug, thiserror::Error)]
+pub enum Halt {
+    /// The user got something wrong.
+    #[error(transparent)]
+    Mistake(#[from] Mistake),
+    /// The user stopped it.
+    #[error("stopped; nothing was written")]
+    Interrupted,
+}
+
+/// Runs a task with an algorithm, its own or another to compare with. `watch` is called a few times a second, and stops the
+/// run by breaking.
+pub fn train(
+    loaded: &Loaded,
+    algorithm: task::Algorithm,
+    threads: usize,
+    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Trained, Halt> {
+    with_algorithm(loaded, algorithm, Train { loaded, algorithm, threads, watch })?
+}
+
+struct Train<'a> {
+    loaded: &'a Loaded,
+    algorithm: task::Algorithm,
+    threads: usize,
+    watch: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
+}
+
+impl Visitor for Train<'_> {
+    type Output = Result<Trained, Halt>;
+
+    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A) -> Self::Output {
+        let Train { loaded, algorithm: which, threads, watch } = self;
+        let (problem, task) = (&loaded.problem, &loaded.task);
+        let agents = problem.agents() as u64;
+        let settings = Settings {
+            clock: task.run.clock,
+            seed: task.run.seed,
+            threads,
+            tolerance: task.run.tolerance,
+            faults: task.faults.within(task.run.wakes_per_agent as f64),
+        };
+        let began = Instant::now();
+        let mut simulation = Simulation::start(algorithm, &problem.graph, |id| problem.shard(id), &settings)
+            .expect("a run without a budget is never refused");
+        let mut seconds = began.elapsed().as_secs_f64();
+        let start = simulation.counters().clone();
+        // Local models are done when they have started.
+        let planned = match which {
+            task::Algorithm::Local => 0,
+            _ => agents.saturating_mul(task.run.wakes_per_agent),
+        };
+        let many = problem.data.len() * problem.dimension() > MEASURE_NUMBERS_MANY;
+        let ratio = if many { MEASURE_RATIO_MANY } else { MEASURE_RATIO };
+        let mut samples = vec![measure(loaded, &simulation.models(), simulation.counters())];
+        let mut done = 0;
+        let mut status = Status::Running;
+        while done < planned && status == Status::Running {
+            let next = ((done as f64 * ratio) as u64).max(done + agents).min(planned);
+            while done < next && status == Status::Running {
+                let slice = SLICE_WAKES.min(next - done);
+                let began = Instant::now();
+                status = simulation.advance(slice);
+                seconds += began.elapsed().as_secs_f64();
+                done += slice;
+                let sample = samples[samples.len() - 1];
+                if watch(Progress { wakes: done, planned, sample }).is_break() {
+                    return Err(Halt::Interrupted);
+                }
+            }
+            samples.push(measure(loaded, &simulation.models(), simulation.counters()));
+        }
+        let models = simulation.models();
+        Ok(Trained {
+            algorithm: which.name(),
+            scores: loaded
+                .test
+                .as_ref()
+                .map_or_else(|| vec![None; problem.agents()], |test| scores(problem.loss, test, &models)),
+            models,
+            ledgers: (0..agents as u32).map(|id| simulation.ledger(PeerId(id)).clone()).collect(),
+            samples,
+            counters: simulation.counters().clone(),
+            start,
+            seconds,
+            quiet: status == Status::Quiet,
+        })
+    }
+}
+
+fn measure(loaded: &Loaded, models: &Rows, counters: &Counters) -> Sample {
+    let score = loaded.test.as_ref().and_then(|test| mean_and_deviation(&scores(loaded.problem.loss, test, models)));
+    Sample {
+        wakes: counters.wakes,
+        vectors_sent: counters.vectors_sent,
+        bytes_sent: counters.bytes_sent,
+        objective: Some(objective::value(&loaded.problem, models)),
+        score_mean: score.map(|(mean, _)| mean),
+        score_std: score.map(|(_, deviation)| deviation),
+    }
+}
