@@ -66,6 +66,8 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         let bar = screen::Bar::new(output, algorithm.name());
         runs.push(train(loaded, algorithm, arguments.run.threads(), &mut |progress| bar.show(progress))?);
     }
+    // Model propagation minimizes an objective of its own, so Q says nothing about it.
+    runs[1].samples.iter_mut().for_each(|sample| sample.objective = None);
     let commands = vec![format!(
         "sottovoce demo --agents {} --dimension {} --seed {}",
         arguments.agents, arguments.dimension, arguments.seed
