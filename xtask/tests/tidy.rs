@@ -83,6 +83,19 @@ fn the_contract_and_the_algorithms_touch_nothing_outside() {
     }
 }
 
+/// The operating system's mathematics differs from machine to machine; `libm` and our own kernels do not.
+#[test]
+fn results_do_not_depend_on_the_machines_mathematics() {
+    let calls =
+        [".exp()", ".ln()", ".exp_m1()", ".ln_1p()", ".powf(", ".powi(", ".sin()", ".cos()", ".tanh()", ".log10()"];
+    for (path, text) in sources(&["crates/core/src", "crates/algorithms/src", "crates/sim/src", "crates/lab/src"]) {
+        let program = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for call in calls {
+            assert!(!program.contains(call), "{} calls {call}: use libm", path.display());
+        }
+    }
+}
+
 #[test]
 fn drivers_and_everything_below_the_command_are_not_async() {
     for (path, text) in sources(&["crates/core", "crates/algorithms", "crates/privacy", "crates/sim", "crates/lab"]) {

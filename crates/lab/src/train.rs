@@ -100,7 +100,7 @@ impl Visitor for Train<'_> {
             seed: task.run.seed,
             threads,
             tolerance: task.run.tolerance,
-            faults: task.faults.within(task.run.wakes_per_agent as f64),
+            faults: task.faults.clone(),
         };
         let began = Instant::now();
         let mut simulation = Simulation::start(algorithm, &problem.graph, |id| problem.shard(id), &settings)

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use sottovoce_algorithms::personal::coordinate_descent::Start;
 use sottovoce_algorithms::{Loss, Regularization};
 pub use sottovoce_core::graph::Threshold;
-pub use sottovoce_sim::{Clock, Partition};
+pub use sottovoce_sim::{Clock, Faults, Partition};
 use std::path::{Path, PathBuf};
 
 /// The longest task file that is read, in bytes.
@@ -225,48 +225,6 @@ pub struct Run {
     pub clock: Clock,
     /// The seed; at most `i64::MAX`, as TOML can write it.
     pub seed: u64,
-}
-
-/// What goes wrong on purpose. Times are in mean intervals between two wakes of one agent.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Faults {
-    /// The probability that a message is lost.
-    pub loss: f64,
-    /// The probability that it arrives twice.
-    pub duplicate: f64,
-    /// The mean delay of a message.
-    pub delay_mean: f64,
-    /// The longest delay of a message, at least the mean.
-    pub delay_max: f64,
-    /// The share of agents that leave and return.
-    pub leave: f64,
-    /// The share of agents that die.
-    pub die: f64,
-    /// When the network is cut in two.
-    pub partitions: Vec<Partition>,
-    /// When faults end; `None`: with the run.
-    pub until: Option<f64>,
-}
-
-impl Faults {
-    /// Whether nothing goes wrong.
-    pub fn is_none(&self) -> bool {
-        Faults { until: None, ..self.clone() } == Faults::default()
-    }
-
-    /// As the simulator takes them, for a run that lasts this long.
-    pub fn within(&self, run: f64) -> sottovoce_sim::Faults {
-        sottovoce_sim::Faults {
-            loss: self.loss,
-            duplicate: self.duplicate,
-            delay_mean: self.delay_mean,
-            delay_max: self.delay_max,
-            leave: self.leave,
-            die: self.die,
-            partitions: self.partitions.clone(),
-            until: self.until.unwrap_or(run),
-        }
-    }
 }
 
 impl Task {

@@ -27,6 +27,7 @@ pub(super) fn resolve(config: Config, file: &Path, lines: &Lines<'_>) -> Result<
                     \"smoothed-hinge\", or algorithm = \"admm\"";
         return Err(lines.mistake("model.loss", what));
     }
+    let run = run(config.run.unwrap_or_default());
     Ok(Task {
         source: file.to_owned(),
         name: config.name.unwrap_or_else(|| "task".to_owned()),
@@ -34,8 +35,8 @@ pub(super) fn resolve(config: Config, file: &Path, lines: &Lines<'_>) -> Result<
         data: data(required(config.data, "data", lines)?, &paths)?,
         graph: graph(required(config.graph, "graph", lines)?, &paths)?,
         model,
-        run: run(config.run.unwrap_or_default()),
-        faults: faults(config.faults.unwrap_or_default(), lines)?,
+        faults: faults(config.faults.unwrap_or_default(), &run, lines)?,
+        run,
     })
 }
 
@@ -244,7 +245,7 @@ fn run(config: RunConfig) -> Run {
     }
 }
 
-fn faults(config: FaultsConfig, lines: &Lines<'_>) -> Result<Faults, Mistake> {
+fn faults(config: FaultsConfig, run: &Run, lines: &Lines<'_>) -> Result<Faults, Mistake> {
     let delay = config.delay.unwrap_or_default();
     let delay_mean = delay.mean.unwrap_or(0.0);
     let delay_max = delay.max.unwrap_or(10.0 * delay_mean);
@@ -281,6 +282,6 @@ fn faults(config: FaultsConfig, lines: &Lines<'_>) -> Result<Faults, Mistake> {
         leave,
         die,
         partitions,
-        until: config.until,
+        until: config.until.unwrap_or(run.wakes_per_agent as f64),
     })
 }

@@ -80,7 +80,7 @@ impl Task {
                 duplicate: Some(faults.duplicate),
                 leave: Some(faults.leave),
                 die: Some(faults.die),
-                until: faults.until,
+                until: Some(faults.until),
                 delay: Some(DelayConfig { mean: Some(faults.delay_mean), max: Some(faults.delay_max) }),
                 partitions: Some(
                     faults
