@@ -99,6 +99,33 @@ fn add_block<'r, S: Simd, const R: usize>(
     add_rows(simd, weights, rows, out);
 }
 
+/// new <- keep old + follow new - descend gradient. Returns the largest change |new - old| of a coordinate.
+#[inline(always)]
+pub fn step<S: Simd>(
+    simd: S,
+    [keep, follow, descend]: [f64; 3],
+    old: &[f64],
+    gradient: &[f64],
+    new: &mut [f64],
+) -> f64 {
+    let ([old_lanes, gradient_lanes], [old_rest, gradient_rest]) = split::<S, 2>([old, gradient], new.len());
+    let (new_lanes, new_rest) = S::as_mut_simd_f64s(new);
+    let [keeps, follows, descends] = [keep, follow, -descend].map(|factor| simd.splat_f64s(factor));
+    let mut largest = simd.splat_f64s(0.0);
+    for ((new, &old), &gradient) in new_lanes.iter_mut().zip(old_lanes).zip(gradient_lanes) {
+        let moved = simd.mul_add_f64s(follows, *new, simd.mul_f64s(descends, gradient));
+        *new = simd.mul_add_f64s(keeps, old, moved);
+        largest = simd.max_f64s(largest, simd.abs_f64s(simd.sub_f64s(*new, old)));
+    }
+    let lanes: [f64; LANES] = cast(largest);
+    let mut largest = lanes.into_iter().fold(0.0, f64::max);
+    for ((new, &old), &gradient) in new_rest.iter_mut().zip(old_rest).zip(gradient_rest) {
+        *new = keep.mul_add(old, follow.mul_add(*new, -descend * gradient));
+        largest = largest.max((*new - old).abs());
+    }
+    largest
+}
+
 /// a.b
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     struct Dot<'a>(&'a [f64], &'a [f64]);

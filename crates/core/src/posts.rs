@@ -1,6 +1,6 @@
 //! What an agent can read of the latest released vectors.
 
-use crate::{PeerId, Peers};
+use crate::{Edge, PeerId, Peers};
 
 /// Vectors of one length, one after another.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,8 +71,6 @@ pub enum Posts<'a> {
         rows: &'a Rows,
         /// The agent that reads.
         me: PeerId,
-        /// Its neighbours.
-        peers: Peers<'a>,
     },
     /// Posts travel on their own over each edge.
     PerEdge {
@@ -91,18 +89,20 @@ impl<'a> Posts<'a> {
     pub fn mine(&self) -> &'a [f64] {
         match *self {
             Posts::Unheard { zero } => zero,
-            Posts::Board { rows, me, .. } => rows.row(me.index()),
+            Posts::Board { rows, me } => rows.row(me.index()),
             Posts::PerEdge { versions, mine, .. } => versions.row(mine as usize),
         }
     }
 
-    /// The last post heard from the neighbour at position `k`.
+    /// The weight of the agent's neighbour at position `k`, and the last post heard from it.
     #[inline]
-    pub fn last(&self, k: usize) -> &'a [f64] {
-        match *self {
+    pub fn last(&self, peers: Peers<'_>, k: usize) -> (f64, &'a [f64]) {
+        let Edge { peer, weight } = peers.edge(k);
+        let post = match *self {
             Posts::Unheard { zero } => zero,
-            Posts::Board { rows, peers, .. } => rows.row(peers.edge(k).peer.index()),
+            Posts::Board { rows, .. } => rows.row(peer.index()),
             Posts::PerEdge { versions, seen, .. } => versions.row(seen[k] as usize),
-        }
+        };
+        (weight, post)
     }
 }

@@ -53,8 +53,8 @@ impl Board {
         }
     }
 
-    pub fn posts<'a>(&'a self, graph: &'a Graph, me: PeerId) -> Posts<'a> {
-        Posts::Board { rows: &self.rows, me, peers: graph.peers(me) }
+    pub fn posts(&self, me: PeerId) -> Posts<'_> {
+        Posts::Board { rows: &self.rows, me }
     }
 
     /// Takes in what an agent said: its post is there for all to read, its letters wait.
@@ -85,7 +85,7 @@ impl Board {
         while let Some(Envelope { from, to, start, end }) = self.mailbag.letters.pop_front() {
             delivered += 1;
             assert!(delivered <= LETTERS_PER_WAKE_MAX, "{delivered} letters in answer to one wake");
-            let posts = Posts::Board { rows: &self.rows, me: to, peers: world.graph.peers(to) };
+            let posts = Posts::Board { rows: &self.rows, me: to };
             let bytes = &self.mailbag.bytes[start..end];
             world.letter(to, now, &mut agents[to.index()], posts, from, bytes, desk, counters);
             self.take(world.graph, to, &desk.outbox, counters);
@@ -115,7 +115,7 @@ impl Board {
             let (id, now) = schedule.next_wake();
             self.wakes_run += 1;
             let agent = &mut agents[id.index()];
-            let posts = Posts::Board { rows: &self.rows, me: id, peers: world.graph.peers(id) };
+            let posts = Posts::Board { rows: &self.rows, me: id };
             match world.wake(id, now, agent, posts, desk) {
                 Ok(activity) => {
                     if let Some(step) = still_step {
@@ -267,7 +267,7 @@ impl Worker {
             let id = wake.agent;
             let agent = &mut agents[id.index() - first];
             let peers = world.graph.peers(id);
-            let posts = Posts::Board { rows, me: id, peers };
+            let posts = Posts::Board { rows, me: id };
             match world.wake(id, wake.now, agent, posts, &mut self.desk) {
                 Ok(activity) => {
                     if let Some(step) = still_step {

@@ -220,7 +220,7 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
     /// The posts that an agent knows.
     pub fn posts(&self, agent: PeerId) -> Posts<'_> {
         match &self.delivery {
-            Delivery::Instant(board) => board.posts(self.world.graph, agent),
+            Delivery::Instant(board) => board.posts(agent),
             Delivery::Faulty(office) => office.posts(agent),
         }
     }

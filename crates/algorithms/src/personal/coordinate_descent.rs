@@ -172,19 +172,13 @@ impl Arithmetic for Update<'_> {
     fn run<S: Simd>(self, simd: S) -> f64 {
         let Update { step, weight, shard, posts, peers, model, gradient } = self;
         let theta = posts.mine();
-        kernel::add_weighted_rows(simd, peers.len(), |k| (peers.edge(k).weight, posts.last(k)), model);
+        kernel::add_weighted_rows(simd, peers.len(), |k| posts.last(peers, k), model);
         kernel::add_gradient_inline(simd, shard.loss, shard.points, theta, gradient);
         // theta_i <- (1 - alpha) theta_i + alpha (sum_j W_ij/D_ii theta_j - mu c_i (g/m + 2 lambda theta_i))   [2018, eq. 4]
         let alpha = step.alpha;
         let keep = 1.0 - alpha - 2.0 * alpha * weight * shard.regularization;
         let follow = alpha * step.inverse_degree;
         let descend = if shard.points.is_empty() { 0.0 } else { alpha * weight / shard.points.len() as f64 };
-        let mut moved = 0.0f64;
-        for ((new, g), old) in model.iter_mut().zip(&*gradient).zip(theta) {
-            *new = keep * old + follow * *new - descend * g;
-            let change = (*new - old).abs();
-            moved = if change > moved { change } else { moved };
-        }
-        moved
+        kernel::step(simd, [keep, follow, descend], theta, gradient, model)
     }
 }
