@@ -5,9 +5,9 @@
 //! only whether four lanes are one instruction. (Processors without a fused multiply-add, x86 before 2013, do it in software:
 //! the same bits, slowly.)
 //!
-//! A gradient is computed in blocks of eight rows: eight dot products that share each load of the model, eight
-//! slopes from two vector exponentials, then one pass over the gradient that adds all eight rows while they are still in
-//! the first-level cache. Every row is streamed from memory once.
+//! A gradient is computed in blocks of four rows: four dot products that share each load of the model, four slopes from
+//! one vector exponential, then one pass over the gradient that adds all four rows while they are still in the first-level
+//! cache. Every row is streamed from memory once, and while a block is on its way the one before the last is added.
 
 use crate::{Loss, Points, loss::SMOOTHED_HINGE_WIDTH};
 pub use pulp::Simd;
@@ -184,47 +184,96 @@ impl Slopes for Hinge {
     }
 }
 
-/// Rows are taken in tiles: all dot products of a tile, all its slopes, then all its rows again while they are in the
-/// first-level cache. A tile is long enough to hide the latency of the exponentials.
-const TILE_ROWS: usize = 32;
-
-/// The part of a first-level cache of 32 kB or more that a tile may fill.
-const TILE_NUMBERS: usize = 3_200;
-
 #[inline(always)]
 fn add_gradient_of<S: Simd, L: Slopes>(simd: S, points: Points<'_>, theta: &[f64], out: &mut [f64]) {
     let p = points.dimension;
     assert!(theta.len() == p && out.len() == p, "model and gradient have the data's dimension");
-    let rows = (TILE_NUMBERS / p / 8 * 8).clamp(8, TILE_ROWS);
-    for (features, labels) in points.features.chunks(rows * p).zip(points.labels.chunks(rows)) {
-        add_tile::<S, L>(simd, features, labels, theta, out);
+    let (features, rest) = points.features.split_at(points.len() / LANES * LANES * p);
+    let (labels, rest_labels) = points.labels.as_chunks::<LANES>();
+    let mut blocks = features.chunks_exact(LANES * p).map(|block| block_rows(block, p)).zip(labels);
+    // Three blocks are on their way: dots of the newest, slopes of the middle one, rows of the oldest added.
+    let mut middle = blocks.next().map(|(rows, &labels)| (rows, labels, dots(simd, rows, theta)));
+    let mut oldest = None;
+    for (rows, &labels) in blocks {
+        let along = match oldest {
+            None => dots(simd, rows, theta),
+            Some((weights, added)) => dots_and_add(simd, rows, theta, weights, added, out),
+        };
+        oldest = middle.map(|(rows, labels, along)| (slopes::<S, L>(simd, along, labels), rows));
+        middle = Some((rows, labels, along));
+    }
+    let last = middle.map(|(rows, labels, along)| (slopes::<S, L>(simd, along, labels), rows));
+    for (weights, rows) in oldest.into_iter().chain(last) {
+        add_rows(simd, weights, rows, out);
+    }
+    // Fewer than four rows are left.
+    let (mut along, mut labels) = ([0.0; LANES], [0.0; LANES]);
+    for (k, row) in rest.chunks_exact(p).enumerate() {
+        [along[k]] = dots(simd, [row], theta);
+        labels[k] = rest_labels[k];
+    }
+    let weights = slopes::<S, L>(simd, along, labels);
+    for (weight, row) in weights.into_iter().zip(rest.chunks_exact(p)) {
+        add_rows(simd, [weight], [row], out);
     }
 }
 
 #[inline(always)]
-fn add_tile<S: Simd, L: Slopes>(simd: S, features: &[f64], labels: &[f64], theta: &[f64], out: &mut [f64]) {
-    let (p, m) = (theta.len(), labels.len());
-    let mut slopes = [0.0; TILE_ROWS];
-    let mut signs = [0.0; TILE_ROWS];
-    signs[..m].copy_from_slice(labels);
-    let row = |k: usize| &features[k * p..(k + 1) * p];
-    let mut k = 0;
-    while k + 4 <= m {
-        let block = dots(simd, [row(k), row(k + 1), row(k + 2), row(k + 3)], theta);
-        slopes[k..k + 4].copy_from_slice(&block);
-        k += 4;
+fn block_rows(block: &[f64], p: usize) -> [&[f64]; LANES] {
+    let (first, second) = block.split_at(2 * p);
+    let ((a, b), (c, d)) = (first.split_at(p), second.split_at(p));
+    [a, b, c, d]
+}
+
+#[inline(always)]
+fn slopes<S: Simd, L: Slopes>(simd: S, along: [f64; LANES], labels: [f64; LANES]) -> [f64; LANES] {
+    cast(L::slopes(simd, cast(along), cast(labels)))
+}
+
+/// [`dots`] of four rows and [`add_rows`] of four others in one pass: the loads of the first hide behind the arithmetic of
+/// the second. The result of each is the same to the bit as alone.
+#[inline(always)]
+fn dots_and_add<S: Simd>(
+    simd: S,
+    rows: [&[f64]; LANES],
+    theta: &[f64],
+    weights: [f64; LANES],
+    added: [&[f64]; LANES],
+    out: &mut [f64],
+) -> [f64; LANES] {
+    let (theta_lanes, theta_rest) = S::as_simd_f64s(theta);
+    let (pairs, last) = theta_lanes.as_chunks::<2>();
+    let (lanes, rest) = split::<S, LANES>(rows, theta.len());
+    let (added_lanes, added_rest) = split::<S, LANES>(added, theta.len());
+    let (out_lanes, out_rest) = S::as_mut_simd_f64s(&mut out[..theta.len()]);
+    let splats = weights.map(|weight| simd.splat_f64s(weight));
+    let (mut even, mut odd) = ([simd.splat_f64s(0.0); LANES], [simd.splat_f64s(0.0); LANES]);
+    let (out_pairs, out_last) = out_lanes.as_chunks_mut::<2>();
+    for (k, ([t, u], [o, q])) in pairs.iter().zip(out_pairs).enumerate() {
+        for r in 0..LANES {
+            even[r] = simd.mul_add_f64s(lanes[r][2 * k], *t, even[r]);
+            odd[r] = simd.mul_add_f64s(lanes[r][2 * k + 1], *u, odd[r]);
+            *o = simd.mul_add_f64s(splats[r], added_lanes[r][2 * k], *o);
+            *q = simd.mul_add_f64s(splats[r], added_lanes[r][2 * k + 1], *q);
+        }
     }
-    while k < m {
-        [slopes[k]] = dots(simd, [row(k)], theta);
-        k += 1;
+    if let ([t], [o]) = (last, out_last) {
+        let k = theta_lanes.len() - 1;
+        for r in 0..LANES {
+            even[r] = simd.mul_add_f64s(lanes[r][k], *t, even[r]);
+            *o = simd.mul_add_f64s(splats[r], added_lanes[r][k], *o);
+        }
     }
-    // Lanes beyond the last row compute a slope for a label of zero that nobody reads.
-    let (z, _) = S::as_mut_simd_f64s(&mut slopes);
-    let (y, _) = S::as_simd_f64s(&signs);
-    for (z, &y) in z.iter_mut().zip(y).take(m.div_ceil(LANES)) {
-        *z = L::slopes(simd, *z, y);
+    for (k, o) in out_rest.iter_mut().enumerate() {
+        for r in 0..LANES {
+            *o = weights[r].mul_add(added_rest[r][k], *o);
+        }
     }
-    add_weighted_rows(simd, m, |k| (slopes[k], row(k)), out);
+    let mut along = [0.0; LANES];
+    for r in 0..LANES {
+        along[r] = total(simd, even[r], odd[r], rest[r], theta_rest);
+    }
+    along
 }
 
 /// R dot products with one vector, each over two sums of four lanes.
@@ -247,13 +296,20 @@ fn dots<S: Simd, const R: usize>(simd: S, rows: [&[f64]; R], theta: &[f64]) -> [
     }
     let mut out = [0.0; R];
     for r in 0..R {
-        let sum: [f64; LANES] = cast(simd.add_f64s(even[r], odd[r]));
-        out[r] = (sum[0] + sum[2]) + (sum[1] + sum[3]);
-        for (x, t) in rest[r].iter().zip(theta_rest) {
-            out[r] = x.mul_add(*t, out[r]);
-        }
+        out[r] = total(simd, even[r], odd[r], rest[r], theta_rest);
     }
     out
+}
+
+/// The end of a dot product: its two sums of four lanes, and the numbers that fill no lane.
+#[inline(always)]
+fn total<S: Simd>(simd: S, even: S::f64s, odd: S::f64s, row_rest: &[f64], theta_rest: &[f64]) -> f64 {
+    let sum: [f64; LANES] = cast(simd.add_f64s(even, odd));
+    let mut total = (sum[0] + sum[2]) + (sum[1] + sum[3]);
+    for (x, t) in row_rest.iter().zip(theta_rest) {
+        total = x.mul_add(*t, total);
+    }
+    total
 }
 
 /// out += sum_r weight_r row_r, in the order of the rows.
