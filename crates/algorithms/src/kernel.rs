@@ -337,7 +337,7 @@ fn add_rows<S: Simd, const R: usize>(simd: S, weights: [f64; R], rows: [&[f64]; 
 
 /// The first `len` numbers of each row: whole lanes, and the rest.
 #[inline(always)]
-fn split<'r, S: Simd, const R: usize>(rows: [&'r [f64]; R], len: usize) -> ([&'r [S::f64s]; R], [&'r [f64]; R]) {
+fn split<S: Simd, const R: usize>(rows: [&[f64]; R], len: usize) -> ([&[S::f64s]; R], [&[f64]; R]) {
     let mut lanes: [&[S::f64s]; R] = [&[]; R];
     let mut rest: [&[f64]; R] = [&[]; R];
     for r in 0..R {

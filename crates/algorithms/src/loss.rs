@@ -24,7 +24,7 @@ pub enum Loss {
     Squared,
     /// The hinge with a quadratic piece of width 1/2 at the kink, labels -1 and 1.
     SmoothedHinge,
-    /// max(0, 1 - y theta.x), labels -1 and 1. Not smooth: gossip ADMM only.
+    /// max(0, 1 - y theta.x), labels -1 and 1. Not smooth, so coordinate descent cannot use it.
     Hinge,
 }
 

@@ -68,7 +68,9 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
                 ..LinearOptions::default()
             };
             generate::write(&options, &out.out, out.force)?;
-            if !output.quiet && !output.json {
+            if output.json {
+                println!("{}", serde_json::json!({ "out": out.out, "files": generate::FILES }));
+            } else if !output.quiet {
                 println!("Wrote {}: {}", out.out.display(), generate::FILES.join(", "));
                 println!("Next: sottovoce train {} --out run", out.out.join("task.toml").display());
             }

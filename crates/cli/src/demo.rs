@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         let bar = screen::Bar::new(output, algorithm.name());
         runs.push(train(loaded, algorithm, arguments.run.threads(), &mut |progress| bar.show(progress))?);
     }
-    // Model propagation minimizes an objective of its own, so Q says nothing about it.
+    // Model propagation minimizes an objective of its own, and with another trade-off: its Q is not on the same scale.
     runs[1].samples.iter_mut().for_each(|sample| sample.objective = None);
     let commands = vec![format!(
         "sottovoce demo --agents {} --dimension {} --seed {}",

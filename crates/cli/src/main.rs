@@ -38,7 +38,7 @@ Examples:
   sottovoce train example/task.toml --out run
   sottovoce data example/train.csv
 
-Exit codes: 0 done, 2 a mistake in the arguments or files (one line says which), 130 stopped.";
+Exit codes: 0 done, 2 a mistake in the arguments, the task or its files, 130 stopped.";
 
 #[derive(Subcommand)]
 enum Command {

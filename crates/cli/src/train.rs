@@ -35,16 +35,19 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     if let Some(seed) = arguments.seed {
         task.set_seed(seed)?;
     }
+    if arguments.dry_run {
+        let loaded = load(&task)?;
+        if output.json {
+            println!("{}", sizes(&loaded));
+        } else if !output.quiet {
+            println!("{}\nNothing was run: --dry-run.", describe(&loaded));
+        }
+        return Ok(());
+    }
     let folder = Folder::begin(&arguments.out.out, arguments.out.force, run_folder::FILES)?;
     let loaded = load(&task)?;
     if !output.quiet && !output.json {
         println!("{}", describe(&loaded));
-    }
-    if arguments.dry_run {
-        if !output.quiet && !output.json {
-            println!("Nothing was run: --dry-run.");
-        }
-        return Ok(());
     }
     let threads = arguments.run.threads();
     let bar = screen::Bar::new(output, loaded.task.algorithm.name());
@@ -75,6 +78,19 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     Ok(())
 }
 
+/// What would run, for programs.
+fn sizes(loaded: &Loaded) -> serde_json::Value {
+    let problem = &loaded.problem;
+    serde_json::json!({
+        "name": loaded.task.name,
+        "algorithm": loaded.task.algorithm.name(),
+        "agents": problem.agents(),
+        "dimension": problem.dimension(),
+        "points": problem.data.len(),
+        "edges": problem.graph.edge_count(),
+    })
+}
+
 /// What is about to run, in a line or two.
 pub fn describe(loaded: &Loaded) -> String {
     let problem = &loaded.problem;
@@ -86,7 +102,7 @@ pub fn describe(loaded: &Loaded) -> String {
         number::count(problem.data.len() as u64),
         number::count(problem.graph.edge_count() as u64),
         loaded.task.algorithm.name(),
-        run_folder::PRIVACY
+        run_folder::privacy_line(loaded.task.algorithm)
     )
 }
 

@@ -18,6 +18,7 @@ use crate::load::Loaded;
 use crate::plot::number;
 use crate::report::{self, AgentScore, Curve, Report, Row};
 use crate::score::{gains_and_losses, mean_and_deviation};
+use crate::task;
 use crate::train::Trained;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -268,7 +269,7 @@ fn report(loaded: &Loaded, runs: &[&Trained], commands: Vec<String>, digest: &st
             number::count(problem.graph.edge_count() as u64),
             run.algorithm.replace('-', " ")
         ),
-        privacy: PRIVACY.to_owned(),
+        privacy: privacy_line(loaded.task.algorithm).to_owned(),
         score_name: if higher_is_better { "test accuracy".to_owned() } else { "test RMSE".to_owned() },
         higher_is_better,
         runs: runs.iter().map(|run| Curve { name: title(run), points: run.samples.clone() }).collect(),
@@ -284,8 +285,13 @@ fn report(loaded: &Loaded, runs: &[&Trained], commands: Vec<String>, digest: &st
     }
 }
 
-/// The line about privacy of a run without any.
-pub const PRIVACY: &str = "No privacy: exact models leave every agent that has a neighbour, so epsilon = infinity.";
+/// What a run means for privacy, in one line.
+pub fn privacy_line(algorithm: task::Algorithm) -> &'static str {
+    match algorithm {
+        task::Algorithm::Local => "Nothing leaves any agent: epsilon = 0.",
+        _ => "No privacy: exact models leave every agent that has a neighbour, so epsilon = infinity.",
+    }
+}
 
 /// An algorithm's name for people.
 fn title(run: &Trained) -> String {

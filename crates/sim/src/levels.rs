@@ -37,7 +37,7 @@ impl Levels {
         Levels { level: vec![0; agents], workers, ..Levels::default() }
     }
 
-    /// Sorts the next wakes into levels, `wanted` of them or fewer. Returns how many were taken; the rest must be offered
+    /// Sorts the next wakes into levels, as many as fit. Returns how many were taken; the rest must be offered
     /// again.
     pub fn plan(&mut self, graph: &Graph, wakes: &[Wake], owner: impl Fn(PeerId) -> usize) -> usize {
         for wake in &self.wakes {

@@ -26,8 +26,8 @@ pub struct Settings {
     pub seed: u64,
     /// Worker threads. They change the speed, never the result.
     pub threads: usize,
-    /// End when every agent is quiet: over its last ten wakes it moved by less than this in every coordinate. Quiet is not
-    /// stopped; a neighbour that moves by more makes it count again.
+    /// End when every agent is quiet: in each of its last ten wakes it moved by at most a tenth of this in every coordinate,
+    /// and so did its neighbours. Quiet is not stopped; whoever moves by more makes itself and its neighbours count again.
     pub tolerance: Option<f64>,
     /// What goes wrong.
     pub faults: Faults,

@@ -19,7 +19,8 @@ pub(super) fn resolve(config: Config, file: &Path, lines: &Lines<'_>) -> Result<
         "local" => Algorithm::Local,
         "model-propagation" => Algorithm::ModelPropagation,
         "coordinate-descent" => Algorithm::CoordinateDescent,
-        _ => Algorithm::Admm(Admm { penalty: admm.penalty, inner: inner(admm.inner) }),
+        "admm" => Algorithm::Admm(Admm { penalty: admm.penalty, inner: inner(admm.inner) }),
+        other => unreachable!("{other:?} is a known word without an algorithm"),
     };
     let model = model(config.model.unwrap_or_default(), lines)?;
     if model.loss == Loss::Hinge && algorithm == Algorithm::CoordinateDescent {
