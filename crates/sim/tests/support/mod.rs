@@ -4,6 +4,7 @@
 
 use sottovoce_algorithms::{
     Dataset, Loss, Problem, Regularization, Shard,
+    objective::{block_smoothness, gradient_block},
     personal::{
         admm::{Admm, AdmmConfig, Inner, default_penalty},
         coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start},
@@ -11,7 +12,7 @@ use sottovoce_algorithms::{
     },
 };
 use sottovoce_core::{Algorithm, Coin, Graph, PeerId, Rows};
-use sottovoce_sim::{Clock, Faults, Settings, Simulation};
+use sottovoce_sim::{Clock, Faults, Schedule, Settings, Simulation};
 
 /// All losses that have a gradient everywhere.
 pub const SMOOTH: [Loss; 3] = [Loss::Logistic, Loss::Squared, Loss::SmoothedHinge];
@@ -175,4 +176,25 @@ pub fn largest_difference(a: &[f64], b: &[f64]) -> f64 {
 /// The largest difference of a coordinate of any model.
 pub fn distance(a: &Rows, b: &Rows) -> f64 {
     largest_difference(a.values(), b.values())
+}
+
+/// The wakes, out of `schedule`, that coordinate descent needs from `theta` until every coordinate is within `error` of the
+/// optimum: a plain loop of Theta_i <- Theta_i - [grad Q]_i / L_i in which every post arrives at once.
+pub fn wakes_needed(problem: &Problem, mut schedule: Schedule, theta: &Rows, optimum: &Rows, error: f64) -> u64 {
+    let smoothness: Vec<f64> =
+        everyone(problem).map(|agent| block_smoothness(problem, agent).expect("a smooth loss")).collect();
+    let (mut theta, mut block) = (theta.clone(), vec![0.0; problem.dimension()]);
+    let mut wakes = 0;
+    while distance(&theta, optimum) > error {
+        let (agent, _) = schedule.next_wake();
+        wakes += 1;
+        assert!(wakes < problem.agents() as u64 * 20_000, "it does not converge");
+        if problem.graph.peers(agent).is_empty() {
+            continue;
+        }
+        gradient_block(problem, agent, &theta, &mut block);
+        let step = 1.0 / smoothness[agent.index()];
+        theta.row_mut(agent.index()).iter_mut().zip(&block).for_each(|(theta, g)| *theta -= step * g);
+    }
+    wakes
 }
