@@ -228,7 +228,6 @@ impl PostOffice {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of a simulation, lent apart")]
     pub fn run<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
         &mut self,
         wakes: u64,

@@ -97,14 +97,14 @@ pub fn any_problem(seed: u64) -> Problem {
     let log_uniform = |coin: &mut Coin, low: f64, high: f64| low * (high / low).powf(coin.unit());
     let trade_off = log_uniform(&mut coin, 0.1, 10.0);
     let lambda = log_uniform(&mut coin, 1e-3, 0.1);
-    let mut sizes = vec![0; n];
+    let mut sizes = Vec::new();
     let mut edges = std::collections::BTreeMap::new();
     let mut from = 0;
     while from < n {
         let count = (1 + coin.below(30)).min(n - from);
         for agent in from..from + count {
             let empty = agent > from && coin.unit() < 0.2;
-            sizes[agent] = if empty { 0 } else { 1 + coin.below(20) };
+            sizes.push(if empty { 0 } else { 1 + coin.below(20) });
             if agent > from {
                 // A tree first, then some more.
                 edges.insert((from + coin.below(agent - from), agent), 0.1 + coin.unit());
