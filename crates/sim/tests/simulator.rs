@@ -6,9 +6,10 @@ use sottovoce_algorithms::{
     Dataset, Loss, Problem, Shard,
     personal::{admm::Inner, coordinate_descent::Start},
 };
-use sottovoce_core::{Algorithm, Coin, Graph, PeerId, Rows};
-use sottovoce_privacy::Ledger;
-use sottovoce_sim::{Clock, Counters, Faults, Partition, Settings, Status};
+use sottovoce_core::{Activity, Algorithm, Coin, Cx, Graph, PeerId, Reject, Rows, Wire};
+use sottovoce_privacy::{Exhausted, Ledger};
+use sottovoce_sim::{Clock, Counters, Faults, Partition, Settings, Simulation, Status};
+use std::collections::BTreeMap;
 use support::*;
 
 /// Everything that a run shows.
@@ -129,6 +130,86 @@ fn faults_that_never_strike_change_nothing() {
             }
         }
     }
+}
+
+/// A number, sent as a letter.
+struct Number(u64);
+
+impl Wire<'_> for Number {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.0.to_le_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, Reject> {
+        bytes.try_into().map(|bytes| Number(u64::from_le_bytes(bytes))).map_err(|_| Reject::Malformed)
+    }
+
+    fn vectors(&self) -> u64 {
+        0
+    }
+}
+
+/// Sends three numbers at a wake, counting up, and takes nothing but the next number of each neighbour.
+struct InTurn;
+
+#[derive(Default)]
+struct Turns {
+    sent: u64,
+    heard: BTreeMap<PeerId, u64>,
+}
+
+impl Algorithm for InTurn {
+    type Data<'d> = ();
+    type State = Turns;
+    type Letter<'a> = Number;
+
+    fn post_len(&self) -> usize {
+        0
+    }
+
+    fn start(&self, _data: (), _cx: &mut Cx<'_>) -> Result<Turns, Exhausted> {
+        Ok(Turns::default())
+    }
+
+    fn on_wake(&self, me: &mut Turns, _data: (), cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
+        for _ in 0..3 {
+            me.sent += 1;
+            for edge in cx.peers.iter() {
+                let letter = cx.gate.reveal(Number(me.sent))?;
+                cx.outbox.send(edge.peer, letter);
+            }
+        }
+        Ok(Activity { moved: 1.0 })
+    }
+
+    fn on_letter(&self, me: &mut Turns, _: (), from: PeerId, letter: Number, _: &mut Cx<'_>) -> Result<(), Reject> {
+        let heard = me.heard.entry(from).or_default();
+        *heard += 1;
+        if *heard == letter.0 { Ok(()) } else { Err(Reject::OutOfTurn) }
+    }
+
+    fn model<'a>(&self, _: &'a Turns, _: &'a [f64]) -> &'a [f64] {
+        &[]
+    }
+}
+
+#[test]
+fn letters_of_one_moment_arrive_in_the_order_in_which_they_were_sent() {
+    let graph = Graph::circulant(9, 4).expect("a graph");
+    for faults in [Faults::default(), harmless()] {
+        let settings = Settings { faults, ..settings(7) };
+        let mut run = Simulation::start(&InTurn, &graph, |_| (), &settings).expect("an unlimited budget");
+        run.advance(500);
+        assert!(run.counters().rejected.is_empty(), "{:?}", run.counters());
+        assert_eq!(run.counters().bytes_sent, 500 * 3 * 4 * 8);
+        assert_eq!(run.state(PeerId(0)).heard.len(), 4);
+    }
+    // Delays shuffle them, and what is out of turn is counted.
+    let faults = Faults { delay_mean: 5.0, delay_max: 10.0, ..Faults::default() };
+    let settings = Settings { faults, ..settings(7) };
+    let mut run = Simulation::start(&InTurn, &graph, |_| (), &settings).expect("an unlimited budget");
+    run.advance(500);
+    assert!(run.counters().rejected.get(&Reject::OutOfTurn).is_some_and(|count| *count > 100), "{:?}", run.counters());
 }
 
 #[test]
