@@ -3,7 +3,7 @@
 mod support;
 
 use sottovoce_algorithms::{
-    Loss, Problem,
+    Dataset, Loss, Problem,
     personal::{admm::Inner, coordinate_descent::Start},
     reference::{
         central::{self, LastHeard},
@@ -315,5 +315,25 @@ fn a_run_with_a_tolerance_and_heavy_loss_ends_at_the_optimum() {
         let settings = Settings { faults: faults.clone(), tolerance: Some(1e-6), ..settings(seed) };
         let (end, error) = run_to_the_end(&problem, &settings);
         assert!(error < 1e-5, "seed {seed}: {error} at {end}");
+    }
+}
+
+/// Agent 0 knows what it wants after a wake or two; agent 1 has no data and follows. Almost every post is lost, so that
+/// both are still for long before the first one comes through: agent 1 must still wake after that.
+#[test]
+fn who_hears_news_at_last_is_still_no_more() {
+    let mut data = Dataset::new(1);
+    data.push_agent(&[1.0], &[3.0]);
+    data.push_agent(&[], &[]);
+    let graph = Graph::from_edges(2, &[(0, 1, 1.0)]).expect("a graph");
+    let problem = Problem { trade_off: 1e6, ..problem(data, graph, Loss::Squared) };
+    let algorithm = descent(&problem, Start::Zero);
+    let faults = Faults { loss: 0.99, ..Faults::default() };
+    for seed in 0..20 {
+        let settings = Settings { faults: faults.clone(), tolerance: Some(1e-6), ..settings(seed) };
+        let mut run = start(&algorithm, &problem, &settings);
+        assert_eq!(run.advance(1_000_000), Status::Quiet);
+        let error = distance(&central::minimum(&problem), &run.models());
+        assert!(error < 1e-4, "seed {seed}: {error} at {:?}", run.now());
     }
 }
