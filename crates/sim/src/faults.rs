@@ -102,14 +102,20 @@ impl Weather {
         self.away[agent.index()].is_some_and(|(from, to)| from <= now.0 && to == f64::INFINITY)
     }
 
+    /// Whether a partition keeps two agents apart.
+    pub fn is_cut(&self, a: PeerId, b: PeerId, now: Time) -> bool {
+        now.0 < self.faults.until
+            && self.faults.partitions.iter().zip(&self.sides).any(|(partition, side)| {
+                (partition.from..partition.to).contains(&now.0) && side[a.index()] != side[b.index()]
+            })
+    }
+
     /// When the copies of a message arrive; a lost copy never does.
     pub fn fates(&mut self, from: PeerId, to: PeerId, now: Time) -> [Option<Time>; 2] {
         if now.0 >= self.faults.until {
             return [Some(now), None];
         }
-        let cut = self.faults.partitions.iter().zip(&self.sides).any(|(partition, side)| {
-            (partition.from..partition.to).contains(&now.0) && side[from.index()] != side[to.index()]
-        });
+        let cut = self.is_cut(from, to, now);
         let copies = 1 + usize::from(self.coin.unit() < self.faults.duplicate);
         let mut fates = [None; 2];
         for fate in &mut fates[..copies] {

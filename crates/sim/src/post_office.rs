@@ -31,8 +31,13 @@ pub(crate) struct PostOffice {
     offsets: Vec<usize>,
     seen: Vec<u32>,
     seen_sequence: Vec<u64>,
+    /// A neighbour's post that differs from the last one by more than this stirs an agent.
+    still_step: Option<f64>,
     /// By agent: the last wake of the whole run before a neighbour's move reached it.
     stirred_at: Vec<u64>,
+    /// The last wake of the whole run at which an absence or a partition kept a message from its receiver or an agent
+    /// from waking: who was still before may not be after.
+    parted_at: u64,
     wakes_run: u64,
     in_flight: BinaryHeap<Parcel>,
     parcels_sent: u64,
@@ -49,7 +54,7 @@ struct Parcel {
 }
 
 enum Content {
-    Post { edge: usize, sequence: u64, version: u32, moved: bool },
+    Post { edge: usize, sequence: u64, version: u32 },
     Letter { from: PeerId, slot: u32 },
 }
 
@@ -75,7 +80,7 @@ impl PartialEq for Parcel {
 impl Eq for Parcel {}
 
 impl PostOffice {
-    pub fn new(graph: &Graph, len: usize, seed: u64, faults: Faults) -> Self {
+    pub fn new(graph: &Graph, len: usize, seed: u64, faults: Faults, still_step: Option<f64>) -> Self {
         let n = graph.agents();
         let mut offsets = vec![0];
         for id in (0..n as u32).map(PeerId) {
@@ -91,7 +96,9 @@ impl PostOffice {
             seen: vec![ZERO; offsets[n]],
             seen_sequence: vec![0; offsets[n]],
             offsets,
+            still_step,
             stirred_at: vec![0; n],
+            parted_at: 0,
             wakes_run: 0,
             in_flight: BinaryHeap::new(),
             parcels_sent: 0,
@@ -113,15 +120,7 @@ impl PostOffice {
     }
 
     /// Takes in what an agent said and sends it on its way.
-    pub fn take(
-        &mut self,
-        graph: &Graph,
-        from: PeerId,
-        now: Time,
-        moved: bool,
-        outbox: &Outbox,
-        counters: &mut Counters,
-    ) {
+    pub fn take(&mut self, graph: &Graph, from: PeerId, now: Time, outbox: &Outbox, counters: &mut Counters) {
         if let Some(post) = outbox.posted() {
             let version = self.new_version(post);
             let old = std::mem::replace(&mut self.mine[from.index()], version);
@@ -135,7 +134,7 @@ impl PostOffice {
                 let edge = self.offsets[to.index()] + back;
                 for at in self.fates(from, to, now, counters).into_iter().flatten() {
                     self.holders[version as usize] += 1;
-                    self.dispatch(at, to, Content::Post { edge, sequence, version, moved });
+                    self.dispatch(at, to, Content::Post { edge, sequence, version });
                 }
             }
         }
@@ -157,6 +156,9 @@ impl PostOffice {
         let room = self.in_flight.len() < IN_FLIGHT_PER_EDGE_MAX * self.seen.len().max(1);
         let fates = if room { self.weather.fates(from, to, now) } else { [None; 2] };
         counters.lost += u64::from(fates == [None; 2]);
+        if self.weather.is_cut(from, to, now) {
+            self.parted_at = self.wakes_run;
+        }
         fates
     }
 
@@ -197,15 +199,18 @@ impl PostOffice {
             let Some(Parcel { at, to, content, .. }) = self.in_flight.pop() else { break };
             let away = self.weather.is_away(to, at);
             counters.lost += u64::from(away);
+            if away && !self.weather.is_dead(to, at) {
+                self.parted_at = self.wakes_run;
+            }
             match content {
-                Content::Post { edge, sequence, version, moved } => {
+                Content::Post { edge, sequence, version } => {
                     if !away && sequence > self.seen_sequence[edge] {
                         self.seen_sequence[edge] = sequence;
                         let old = std::mem::replace(&mut self.seen[edge], version);
-                        self.let_go(old);
-                        if moved {
+                        if self.still_step.is_some_and(|step| self.differ(old, version, step)) {
                             self.stirred_at[to.index()] = self.wakes_run;
                         }
+                        self.let_go(old);
                     } else {
                         self.let_go(version);
                     }
@@ -215,7 +220,7 @@ impl PostOffice {
                         let bytes = std::mem::take(&mut self.letters[slot as usize]);
                         world.letter(to, at, &mut agents[to.index()], self.posts(to), from, &bytes, desk, counters);
                         self.letters[slot as usize] = bytes;
-                        self.take(world.graph, to, at, true, &desk.outbox, counters);
+                        self.take(world.graph, to, at, &desk.outbox, counters);
                     }
                     self.unused_letters.push(slot);
                 }
@@ -223,14 +228,12 @@ impl PostOffice {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of a simulation, lent apart")]
     pub fn run<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
         &mut self,
         wakes: u64,
         world: &World<'w, A, D>,
         schedule: &mut Schedule,
         agents: &mut [Agent<A::State>],
-        still_step: Option<f64>,
         desk: &mut Desk,
         counters: &mut Counters,
     ) {
@@ -239,16 +242,19 @@ impl PostOffice {
             self.wakes_run += 1;
             self.deliver(world, now, agents, desk, counters);
             if self.weather.is_away(id, now) {
+                if !self.weather.is_dead(id, now) {
+                    self.parted_at = self.wakes_run;
+                }
                 continue;
             }
             counters.wakes += 1;
             let agent = &mut agents[id.index()];
             match world.wake(id, now, agent, self.posts(id), desk) {
                 Ok(activity) => {
-                    let moved = still_step.is_some_and(|step| activity.moved > step);
-                    let stirred = self.stirred_at[id.index()] >= agent.last_wake;
+                    let moved = self.still_step.is_some_and(|step| activity.moved > step);
+                    let stirred = self.stirred_at[id.index()].max(self.parted_at) >= agent.last_wake;
                     agent.note_wake(self.wakes_run, moved, stirred);
-                    self.take(world.graph, id, now, moved, &desk.outbox, counters);
+                    self.take(world.graph, id, now, &desk.outbox, counters);
                 }
                 Err(_) => counters.refused += 1,
             }
@@ -256,14 +262,31 @@ impl PostOffice {
         }
     }
 
-    /// Whether nothing is in flight and every agent that lives has been still long enough since it last heard of a move.
-    pub fn is_quiet<S>(&self, now: Time, agents: &[Agent<S>]) -> bool {
+    /// Whether nothing is in flight and every agent that lives has been still long enough since it last heard of a move,
+    /// since all could last reach each other, and knows what its living neighbours said last.
+    pub fn is_quiet<S>(&self, graph: &Graph, now: Time, agents: &[Agent<S>]) -> bool {
+        let living = || (0u32..).map(PeerId).zip(agents).filter(|(id, _)| !self.weather.is_dead(*id, now));
         self.in_flight.is_empty()
-            && (0u32..).map(PeerId).zip(agents).all(|(id, agent)| {
-                self.weather.is_dead(id, now)
-                    || (!self.weather.is_away(id, now)
-                        && agent.still >= STILL_WAKES
-                        && self.stirred_at[id.index()] < agent.last_wake)
+            && living().all(|(id, agent)| {
+                !self.weather.is_away(id, now)
+                    && agent.still >= STILL_WAKES
+                    && self.stirred_at[id.index()].max(self.parted_at) < agent.last_wake
             })
+            && living().all(|(id, _)| self.is_informed(graph, id, now))
+    }
+
+    /// Whether what an agent sees of each living neighbour is what that neighbour posted last, or near it.
+    fn is_informed(&self, graph: &Graph, id: PeerId, now: Time) -> bool {
+        let seen = &self.seen[self.offsets[id.index()]..self.offsets[id.index() + 1]];
+        graph.peers(id).iter().zip(seen).all(|(edge, &seen)| {
+            let last = self.mine[edge.peer.index()];
+            self.weather.is_dead(edge.peer, now) || !self.still_step.is_some_and(|step| self.differ(seen, last, step))
+        })
+    }
+
+    /// Whether two versions differ by more than `step` in some coordinate.
+    fn differ(&self, a: u32, b: u32, step: f64) -> bool {
+        let (a_row, b_row) = (self.versions.row(a as usize), self.versions.row(b as usize));
+        a != b && a_row.iter().zip(b_row).any(|(a, b)| (a - b).abs() > step)
     }
 }

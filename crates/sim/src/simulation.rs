@@ -96,10 +96,11 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
         let len = algorithm.post_len();
         let world = World { algorithm, graph, data, seed: settings.seed };
         let mut counters = Counters::default();
+        let still_step = settings.tolerance.map(|tolerance| tolerance / f64::from(STILL_WAKES));
         let mut delivery = if settings.faults.is_none() {
             Delivery::Instant(Board::new(graph, len, settings.threads, settings.tolerance.is_some()))
         } else {
-            Delivery::Faulty(PostOffice::new(graph, len, settings.seed, settings.faults.clone()))
+            Delivery::Faulty(PostOffice::new(graph, len, settings.seed, settings.faults.clone(), still_step))
         };
         let zero = vec![0.0; len];
         let mut agents = Vec::with_capacity(n);
@@ -119,7 +120,7 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
                 match &mut delivery {
                     Delivery::Instant(board) => board.take(graph, id, &desk.outbox, &mut counters),
                     Delivery::Faulty(office) => {
-                        office.take(graph, id, Time::default(), false, &desk.outbox, &mut counters);
+                        office.take(graph, id, Time::default(), &desk.outbox, &mut counters);
                     }
                 }
             }
@@ -130,7 +131,7 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
             agents,
             delivery,
             counters,
-            still_step: settings.tolerance.map(|tolerance| tolerance / f64::from(STILL_WAKES)),
+            still_step,
             desk: Desk::default(),
         };
         match &mut this.delivery {
@@ -168,7 +169,6 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
                     &self.world,
                     &mut self.schedule,
                     &mut self.agents,
-                    self.still_step,
                     &mut self.desk,
                     &mut self.counters,
                 ),
@@ -188,7 +188,7 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
         self.still_step.is_some()
             && match &self.delivery {
                 Delivery::Instant(board) => board.is_quiet(self.world.graph, &self.agents),
-                Delivery::Faulty(office) => office.is_quiet(self.schedule.now(), &self.agents),
+                Delivery::Faulty(office) => office.is_quiet(self.world.graph, self.schedule.now(), &self.agents),
             }
     }
 

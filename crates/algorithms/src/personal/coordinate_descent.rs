@@ -182,3 +182,124 @@ impl Arithmetic for Update<'_> {
         kernel::step(simd, [keep, follow, descend], theta, gradient, model)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Problem;
+    use crate::testing::{SMOOTH, everyone, means_on_a_path, normals, random_problem};
+    use sottovoce_core::{Coin, Outbox, Rows, Time};
+    use sottovoce_privacy::{Budget, Gate};
+
+    fn config(problem: &Problem) -> CoordinateDescentConfig {
+        let (dimension, loss, trade_off) = (problem.dimension(), problem.loss, problem.trade_off);
+        CoordinateDescentConfig { dimension, loss, trade_off, start: Start::Zero }
+    }
+
+    /// One event of one agent that reads `rows`; returns its result and what it posted.
+    fn event<R>(
+        problem: &Problem,
+        rows: &Rows,
+        me: PeerId,
+        gate: &mut Gate,
+        work: impl FnOnce(&mut Cx<'_>) -> R,
+    ) -> (R, Option<Vec<f64>>) {
+        let (mut outbox, mut scratch) = (Outbox::default(), vec![f64::NAN; 100]);
+        let peers = problem.graph.peers(me);
+        let posts = Posts::Board { rows, me, peers };
+        let (now, coin) = (Time::default(), Coin::new(0, me.0, 0));
+        let result = work(&mut Cx { me, now, peers, coin, gate, posts, scratch: &mut scratch, outbox: &mut outbox });
+        assert_eq!(outbox.letters().count(), 0);
+        (result, outbox.posted().map(<[f64]>::to_vec))
+    }
+
+    /// Enters, then wakes once.
+    fn wake(problem: &Problem, rows: &Rows, me: PeerId) -> (f64, Option<Vec<f64>>) {
+        let algorithm = CoordinateDescent::new(config(problem)).expect("good parameters");
+        let (shard, mut gate) = (problem.shard(me), Gate::default());
+        let (state, posted) = event(problem, rows, me, &mut gate, |cx| algorithm.start(shard, cx));
+        assert_eq!(posted, None, "everyone knows that models start at zero");
+        let mut state = state.expect("an unlimited budget");
+        let (activity, post) = event(problem, rows, me, &mut gate, |cx| algorithm.on_wake(&mut state, shard, cx));
+        assert_eq!(gate.ledger().releases(), u64::from(post.is_some()));
+        (activity.expect("an unlimited budget").moved, post)
+    }
+
+    #[test]
+    fn one_step_on_a_path_by_hand() {
+        // L_1 = (theta - 4)^2 / 2, so L^loc = 1 and alpha = 1 / (1 + mu). With neighbours 1 (weight 1) and 3 (weight 3):
+        // 2 <- (1 - alpha) 2 + alpha (10 / 4 - mu (2 - 4)).
+        for trade_off in [0.5, 1.0, 3.0] {
+            let problem = means_on_a_path([0.0, 4.0, 8.0], trade_off);
+            let mut rows = Rows::zeros(3, 1);
+            rows.values_mut().copy_from_slice(&[1.0, 2.0, 3.0]);
+            let alpha = 1.0 / (1.0 + trade_off);
+            let expected = (1.0 - alpha) * 2.0 + alpha * (2.5 + trade_off * 2.0);
+            let (moved, post) = wake(&problem, &rows, PeerId(1));
+            let post = post.expect("a step");
+            assert!((post[0] - expected).abs() < 1e-14, "{post:?} {expected}");
+            assert!((moved - (expected - 2.0).abs()).abs() < 1e-14, "{moved}");
+        }
+    }
+
+    #[test]
+    fn a_wake_is_a_gradient_step_of_length_one_over_the_block_smoothness() {
+        for loss in SMOOTH {
+            for (seed, p) in [(1, 1), (2, 3), (3, 17)] {
+                let problem = random_problem(seed, 9, p, loss);
+                let mut rows = Rows::zeros(9, p);
+                rows.values_mut().copy_from_slice(&normals(&mut Coin::new(seed, 7, 0), 9 * p));
+                let mut gradient = vec![0.0; p];
+                for agent in everyone(&problem) {
+                    let (moved, post) = wake(&problem, &rows, agent);
+                    if problem.graph.peers(agent).is_empty() {
+                        assert_eq!((moved, post), (0.0, None), "an isolated agent neither moves nor speaks");
+                        continue;
+                    }
+                    objective::gradient_block(&problem, agent, &rows, &mut gradient);
+                    let step = 1.0 / objective::block_smoothness(&problem, agent).expect("a smooth loss");
+                    for ((new, old), g) in post.expect("a step").iter().zip(rows.row(agent.index())).zip(&gradient) {
+                        assert!((new - (old - step * g)).abs() < 1e-12, "{loss:?} {agent:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn local_models_are_posted_on_entering_if_so_configured() {
+        let problem = random_problem(4, 9, 3, Loss::Logistic);
+        let config = CoordinateDescentConfig { start: Start::Local, ..config(&problem) };
+        let algorithm = CoordinateDescent::new(config).expect("good parameters");
+        let rows = Rows::zeros(9, 3);
+        for agent in everyone(&problem) {
+            let (shard, mut gate) = (problem.shard(agent), Gate::default());
+            let (_, posted) = event(&problem, &rows, agent, &mut gate, |cx| algorithm.start(shard, cx));
+            let expected = (!problem.graph.peers(agent).is_empty()).then(|| solitary_model(&shard));
+            assert_eq!(posted, expected);
+            assert_eq!(gate.ledger().releases(), u64::from(expected.is_some()));
+        }
+    }
+
+    #[test]
+    fn a_budget_stops_it_before_anything_leaves() {
+        let problem = random_problem(5, 9, 3, Loss::Squared);
+        let algorithm = CoordinateDescent::new(config(&problem)).expect("good parameters");
+        let (rows, shard, me) = (Rows::zeros(9, 3), problem.shard(PeerId(0)), PeerId(0));
+        let mut gate = Gate::new(Budget::Limited { epsilon: 100.0, delta: 1e-6 });
+        let (state, _) = event(&problem, &rows, me, &mut gate, |cx| algorithm.start(shard, cx));
+        let mut state = state.expect("nothing leaves at the start");
+        let (activity, post) = event(&problem, &rows, me, &mut gate, |cx| algorithm.on_wake(&mut state, shard, cx));
+        assert_eq!((activity, post, gate.ledger().releases()), (Err(Exhausted), None, 0));
+    }
+
+    #[test]
+    fn what_it_cannot_run_with_is_refused_by_name() {
+        let good = config(&random_problem(6, 9, 3, Loss::Logistic));
+        let refused = |config| CoordinateDescent::new(config).expect_err("bad parameters").field;
+        assert_eq!(refused(CoordinateDescentConfig { loss: Loss::Hinge, ..good }), "loss");
+        for trade_off in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(refused(CoordinateDescentConfig { trade_off, ..good }), "trade-off");
+        }
+    }
+}
