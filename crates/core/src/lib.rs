@@ -22,6 +22,6 @@ pub use coin::Coin;
 pub use context::{Cx, Outbox};
 pub use graph::Graph;
 pub use peers::{Edge, PeerId, Peers};
-pub use posts::{Posts, Rows};
+pub use posts::{Posts, Rows, UNHEARD};
 pub use time::Time;
 pub use wire::{NoLetter, Wire};

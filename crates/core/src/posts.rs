@@ -55,9 +55,11 @@ impl Rows {
     }
 }
 
+/// The version that stands for a post that never came: zeros.
+pub const UNHEARD: u32 = 0;
+
 /// The latest posts an agent knows: its own and, per neighbour, the one with the highest sequence number
-/// that reached it. A neighbour that has not been heard yet counts as the zero vector, which is the public
-/// starting point of every algorithm that posts.
+/// that reached it. A neighbour that has not been heard yet reads as the zero vector; see [`Posts::heard`].
 #[derive(Clone, Copy, Debug)]
 pub enum Posts<'a> {
     /// Nothing has been heard from anyone, itself included: how every agent starts.
@@ -74,7 +76,7 @@ pub enum Posts<'a> {
     },
     /// Posts travel on their own over each edge.
     PerEdge {
-        /// Versions that some agent still sees.
+        /// Versions that some agent still sees; the first is [`UNHEARD`].
         versions: &'a Rows,
         /// The version that is this agent's own last post.
         mine: u32,
@@ -91,6 +93,16 @@ impl<'a> Posts<'a> {
             Posts::Unheard { zero } => zero,
             Posts::Board { rows, me } => rows.row(me.index()),
             Posts::PerEdge { versions, mine, .. } => versions.row(mine as usize),
+        }
+    }
+
+    /// Whether the neighbour at position `k` has been heard at all. With instant delivery nobody misses anything.
+    #[inline]
+    pub fn heard(&self, k: usize) -> bool {
+        match *self {
+            Posts::Unheard { .. } => false,
+            Posts::Board { .. } => true,
+            Posts::PerEdge { seen, .. } => seen[k] != UNHEARD,
         }
     }
 

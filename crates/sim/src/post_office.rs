@@ -9,14 +9,11 @@ use crate::{
     faults::Weather,
     simulation::{Counters, STILL_WAKES},
 };
-use sottovoce_core::{Algorithm, Graph, Outbox, PeerId, Posts, Rows, Time};
+use sottovoce_core::{Algorithm, Graph, Outbox, PeerId, Posts, Rows, Time, UNHEARD};
 use std::{cmp::Ordering, collections::BinaryHeap};
 
 /// More messages than this in flight, per directed edge on average, and further ones are lost.
 const IN_FLIGHT_PER_EDGE_MAX: usize = 64;
-
-/// The version that everybody knows: zero.
-const ZERO: u32 = 0;
 
 pub(crate) struct PostOffice {
     weather: Weather,
@@ -91,9 +88,9 @@ impl PostOffice {
             versions: Rows::zeros(1, len),
             holders: vec![1],
             unused: Vec::new(),
-            mine: vec![ZERO; n],
+            mine: vec![UNHEARD; n],
             sequence: vec![0; n],
-            seen: vec![ZERO; offsets[n]],
+            seen: vec![UNHEARD; offsets[n]],
             seen_sequence: vec![0; offsets[n]],
             offsets,
             still_step,
@@ -178,7 +175,7 @@ impl PostOffice {
     }
 
     fn let_go(&mut self, version: u32) {
-        if version != ZERO {
+        if version != UNHEARD {
             self.holders[version as usize] -= 1;
             if self.holders[version as usize] == 0 {
                 self.unused.push(version);

@@ -8,8 +8,8 @@
 //! and posts the result to all neighbours. Each step lowers Q by at least |[grad Q]_i|^2 / (2 L_i).
 //!
 //! Differs from the paper: equation (4) closes its parenthesis before the gradient, so that alpha would not multiply it; the
-//! line above is what the derivation and the paper's equation (6) say. A neighbour that has not been heard yet counts
-//! as the zero vector.
+//! line above is what the derivation and the paper's equation (6) say. A neighbour that has not been heard yet
+//! is at zero when everyone starts there; otherwise its model is unknown, and the agent's own stands in: it does not pull.
 //!
 //! The model of an agent is its own last post, kept by the driver: the state is two numbers.
 
@@ -124,8 +124,16 @@ impl Algorithm for CoordinateDescent {
         cx.scratch.resize(2 * p, 0.0);
         let (model, gradient) = cx.scratch.split_at_mut(p);
         let weight = self.trade_off * shard.confidence;
-        let moved =
-            kernel::vectorized(Update { step, weight, shard, posts: cx.posts, peers: cx.peers, model, gradient });
+        let moved = kernel::vectorized(Update {
+            step,
+            weight,
+            shard,
+            posts: cx.posts,
+            peers: cx.peers,
+            unheard_at_zero: self.start == Start::Zero,
+            model,
+            gradient,
+        });
         // PRIVACY: the exact model, to everyone: epsilon = infinity.
         let post = cx.gate.reveal(&*model)?;
         cx.outbox.post(post);
@@ -159,6 +167,8 @@ struct Update<'a> {
     shard: Shard<'a>,
     posts: Posts<'a>,
     peers: Peers<'a>,
+    /// Whether a neighbour that has not been heard is known to be at zero.
+    unheard_at_zero: bool,
     /// Ends as the new model.
     model: &'a mut [f64],
     gradient: &'a mut [f64],
@@ -170,9 +180,13 @@ impl Arithmetic for Update<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> f64 {
-        let Update { step, weight, shard, posts, peers, model, gradient } = self;
+        let Update { step, weight, shard, posts, peers, unheard_at_zero, model, gradient } = self;
         let theta = posts.mine();
-        kernel::add_weighted_rows(simd, peers.len(), |k| posts.last(peers, k), model);
+        let neighbour = |k| {
+            let (weight, post) = posts.last(peers, k);
+            (weight, if unheard_at_zero || posts.heard(k) { post } else { theta })
+        };
+        kernel::add_weighted_rows(simd, peers.len(), neighbour, model);
         kernel::add_gradient_inline(simd, shard.loss, shard.points, theta, gradient);
         // theta_i <- (1 - alpha) theta_i + alpha (sum_j W_ij/D_ii theta_j - mu c_i (g/m + 2 lambda theta_i))   [2018, eq. 4]
         let alpha = step.alpha;
@@ -206,7 +220,7 @@ mod tests {
     ) -> (R, Option<Vec<f64>>) {
         let (mut outbox, mut scratch) = (Outbox::default(), vec![f64::NAN; 100]);
         let peers = problem.graph.peers(me);
-        let posts = Posts::Board { rows, me, peers };
+        let posts = Posts::Board { rows, me };
         let (now, coin) = (Time::default(), Coin::new(0, me.0, 0));
         let result = work(&mut Cx { me, now, peers, coin, gate, posts, scratch: &mut scratch, outbox: &mut outbox });
         assert_eq!(outbox.letters().count(), 0);
