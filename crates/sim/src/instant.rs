@@ -16,6 +16,9 @@ const LETTERS_PER_WAKE_MAX: u64 = 1 << 22;
 /// Below this many agents, levels are too thin for a second thread to help.
 const PARALLEL_AGENTS_MIN: usize = 4096;
 
+/// A window is planned in this many parts, each while the part before it runs.
+const PARTS: usize = 4;
+
 /// What all agents have said.
 pub(crate) struct Board {
     rows: Rows,
@@ -111,8 +114,14 @@ impl Board {
             self.workers = Some(workers);
             return;
         }
-        for _ in 0..wakes {
-            let (id, now) = schedule.next_wake();
+        let mut upcoming = (wakes > 0).then(|| schedule.next_wake());
+        let mut left = wakes;
+        while let Some((id, now)) = upcoming {
+            left -= 1;
+            upcoming = (left > 0).then(|| schedule.next_wake());
+            if let Some((soon, _)) = upcoming {
+                world.anticipate(soon, &agents[soon.index()], &self.rows);
+            }
             self.wakes_run += 1;
             let agent = &mut agents[id.index()];
             let posts = Posts::Board { rows: &self.rows, me: id };
@@ -163,7 +172,8 @@ impl<S> Agent<S> {
 /// Threads that each own a range of agents: only the owner changes an agent, and its row between two levels.
 struct Workers {
     pool: rayon::ThreadPool,
-    levels: Levels,
+    /// The part of a window that runs, and the one after it.
+    plans: [Levels; 2],
     wakes: Vec<Wake>,
     agents_each: usize,
     workers: Vec<Worker>,
@@ -184,7 +194,7 @@ impl Workers {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be started");
         Workers {
             pool,
-            levels: Levels::new(agents, threads),
+            plans: [Levels::new(agents, threads), Levels::new(agents, threads)],
             wakes: Vec::new(),
             agents_each: agents.div_ceil(threads),
             workers: (0..threads).map(|_| Worker::default()).collect(),
@@ -202,42 +212,26 @@ impl Workers {
         still_step: Option<f64>,
         counters: &mut Counters,
     ) {
-        let Workers { pool, levels, wakes: window, agents_each, workers } = self;
+        let Workers { pool, plans, wakes: window, agents_each, workers } = self;
         window.clear();
         for _ in 0..wakes {
             let (agent, now) = schedule.next_wake();
             board.wakes_run += 1;
             window.push(Wake { agent, now, number: board.wakes_run });
         }
+        let part = window.len().div_ceil(PARTS);
+        let next = |rest: &[Wake], levels: &mut Levels| {
+            levels.plan(world.graph, &rest[..part.min(rest.len())], |agent| agent.index() / *agents_each)
+        };
         let mut rest = &window[..];
-        while !rest.is_empty() {
-            let taken = levels.plan(world.graph, rest, |agent| agent.index() / *agents_each);
+        let mut taken = next(rest, &mut plans[0]);
+        while taken > 0 {
             rest = &rest[taken..];
-            for level in 0..levels.count() {
-                let (rows, moved_at) = (&board.rows, &board.moved_at);
-                pool.install(|| {
-                    agents.par_chunks_mut(*agents_each).zip(workers.par_iter_mut()).enumerate().for_each(
-                        |(k, (agents, worker))| {
-                            let first = k * *agents_each;
-                            worker.run_level(world, levels.of(level, k), first, agents, rows, moved_at, still_step);
-                        },
-                    );
-                });
-                let len = board.rows.row_len();
-                if len > 0 {
-                    let chunks = board.rows.values_mut().par_chunks_mut(*agents_each * len);
-                    pool.install(|| {
-                        chunks.zip(workers.par_iter()).enumerate().for_each(|(k, (rows, worker))| {
-                            worker.publish(k * *agents_each, len, rows);
-                        });
-                    });
-                }
-                for worker in &mut *workers {
-                    for wake in worker.moved.drain(..) {
-                        board.moved_at[wake.agent.index()] = wake.number;
-                    }
-                }
-            }
+            let [current, upcoming] = &mut *plans;
+            // Planning takes one thread and an eighth of the time of running, so it is done beside it.
+            let run = || run_levels(current, *agents_each, workers, board, world, agents, still_step);
+            (_, taken) = pool.install(|| rayon::join(run, || next(rest, upcoming)));
+            plans.swap(0, 1);
         }
         counters.wakes += wakes;
         for worker in workers {
@@ -245,6 +239,36 @@ impl Workers {
             counters.vectors_sent += done.vectors_sent;
             counters.bytes_sent += done.bytes_sent;
             counters.refused += done.refused;
+        }
+    }
+}
+
+/// Runs planned wakes, level after level; between two levels posts are published.
+fn run_levels<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
+    levels: &Levels,
+    agents_each: usize,
+    workers: &mut [Worker],
+    board: &mut Board,
+    world: &World<'w, A, D>,
+    agents: &mut [Agent<A::State>],
+    still_step: Option<f64>,
+) {
+    let len = board.rows.row_len();
+    for level in 0..levels.count() {
+        let (rows, moved_at) = (&board.rows, &board.moved_at);
+        agents.par_chunks_mut(agents_each).zip(workers.par_iter_mut()).enumerate().for_each(|(k, (agents, worker))| {
+            worker.run_level(world, levels.of(level, k), k * agents_each, agents, rows, moved_at, still_step);
+        });
+        if len > 0 {
+            let chunks = board.rows.values_mut().par_chunks_mut(agents_each * len);
+            chunks.zip(workers.par_iter()).enumerate().for_each(|(k, (rows, worker))| {
+                worker.publish(k * agents_each, len, rows);
+            });
+        }
+        for worker in &mut *workers {
+            for wake in worker.moved.drain(..) {
+                board.moved_at[wake.agent.index()] = wake.number;
+            }
         }
     }
 }
@@ -263,7 +287,10 @@ impl Worker {
     ) {
         self.posted.clear();
         self.rows.clear();
-        for wake in wakes {
+        for (k, wake) in wakes.iter().enumerate() {
+            if let Some(soon) = wakes.get(k + 1).map(|wake| wake.agent) {
+                world.anticipate(soon, &agents[soon.index() - first], rows);
+            }
             let id = wake.agent;
             let agent = &mut agents[id.index() - first];
             let peers = world.graph.peers(id);

@@ -5,9 +5,13 @@
 //! level after level, each in parallel, gives the sequential result to the bit.
 
 use sottovoce_core::{Graph, PeerId, Time};
+use std::hint::black_box;
 
 /// A window is cut where a level would exceed this.
 const LEVEL_MAX: u8 = u8::MAX;
+
+/// How many wakes ahead edges are touched while planning.
+const EDGES_AHEAD: usize = 6;
 
 /// The wakes of a window, sorted by level and, within a level, by the worker that owns the agent.
 #[derive(Default)]
@@ -46,7 +50,11 @@ impl Levels {
         self.wakes.clear();
         self.wake_level.clear();
         self.highest = 0;
-        for &wake in wakes {
+        for (k, &wake) in wakes.iter().enumerate() {
+            // The edges of a wake a little later are on their way from memory meanwhile.
+            if let Some(later) = wakes.get(k + EDGES_AHEAD) {
+                black_box(graph.peers(later.agent).iter().next());
+            }
             let mut before = self.level[wake.agent.index()];
             for edge in graph.peers(wake.agent).iter() {
                 before = before.max(self.level[edge.peer.index()]);
