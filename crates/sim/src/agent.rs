@@ -1,6 +1,6 @@
 //! One agent as the simulator holds it, and the one way in which it is called.
 
-use crate::simulation::Counters;
+use crate::{Schedule, simulation::Counters};
 use sottovoce_core::{Activity, Algorithm, Coin, Cx, Graph, Outbox, PeerId, Posts, Rows, Time, Wire};
 use sottovoce_privacy::{Exhausted, Gate};
 use std::hint::black_box;
@@ -11,6 +11,17 @@ pub(crate) struct World<'w, A, D> {
     pub graph: &'w Graph,
     pub data: D,
     pub seed: u64,
+}
+
+/// A simulation without its messages: all that a way of delivery needs to run agents.
+pub(crate) struct Stage<'w, A: Algorithm, D> {
+    pub world: World<'w, A, D>,
+    pub agents: Vec<Agent<A::State>>,
+    pub schedule: Schedule,
+    pub counters: Counters,
+    pub desk: Desk,
+    /// With a tolerance: an agent that moves by at most this is still.
+    pub still_step: Option<f64>,
 }
 
 /// One agent.
@@ -64,29 +75,6 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> World<'w, A, D> {
         black_box((agent.events, agent.gate.ledger().releases(), first_edge, own_row, (self.data)(id)));
     }
 
-    /// Lets the agent read a letter. What it rejects is counted, and leaves nothing in the outbox.
-    #[expect(clippy::too_many_arguments, reason = "one event: who, when, from whom, what, with which memory")]
-    pub fn letter(
-        &self,
-        id: PeerId,
-        now: Time,
-        agent: &mut Agent<A::State>,
-        posts: Posts<'_>,
-        from: PeerId,
-        bytes: &[u8],
-        desk: &mut Desk,
-        counters: &mut Counters,
-    ) {
-        agent.events += 1;
-        let mut cx = self.cx(id, now, agent.events, &mut agent.gate, posts, desk);
-        let read = A::Letter::decode(bytes)
-            .and_then(|letter| self.algorithm.on_letter(&mut agent.state, (self.data)(id), from, letter, &mut cx));
-        if let Err(reason) = read {
-            *counters.rejected.entry(reason).or_default() += 1;
-            desk.outbox.clear();
-        }
-    }
-
     fn cx<'a>(
         &'a self,
         me: PeerId,
@@ -106,6 +94,22 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> World<'w, A, D> {
             posts,
             scratch: &mut desk.scratch,
             outbox: &mut desk.outbox,
+        }
+    }
+}
+
+impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Stage<'w, A, D> {
+    /// Lets an agent read a letter. What it rejects is counted, and leaves nothing in the outbox.
+    pub fn letter(&mut self, from: PeerId, to: PeerId, now: Time, posts: Posts<'_>, bytes: &[u8]) {
+        let Stage { world, agents, desk, counters, .. } = self;
+        let agent = &mut agents[to.index()];
+        agent.events += 1;
+        let mut cx = world.cx(to, now, agent.events, &mut agent.gate, posts, desk);
+        let read = A::Letter::decode(bytes)
+            .and_then(|letter| world.algorithm.on_letter(&mut agent.state, (world.data)(to), from, letter, &mut cx));
+        if let Err(reason) = read {
+            *counters.rejected.entry(reason).or_default() += 1;
+            desk.outbox.clear();
         }
     }
 }

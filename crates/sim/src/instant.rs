@@ -1,8 +1,7 @@
 //! Instant delivery: one shared board of posts, letters before the next wake.
 
 use crate::{
-    Schedule,
-    agent::{Agent, Desk, World},
+    agent::{Agent, Desk, Stage, World},
     levels::{Levels, Wake},
     simulation::{Counters, STILL_WAKES},
 };
@@ -78,45 +77,35 @@ impl Board {
     /// Delivers letters, and the letters written in answer, until there are none.
     pub fn deliver<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
         &mut self,
-        world: &World<'w, A, D>,
         now: Time,
-        agents: &mut [Agent<A::State>],
-        desk: &mut Desk,
-        counters: &mut Counters,
+        stage: &mut Stage<'w, A, D>,
     ) {
         let mut delivered = 0u64;
         while let Some(Envelope { from, to, start, end }) = self.mailbag.letters.pop_front() {
             delivered += 1;
             assert!(delivered <= LETTERS_PER_WAKE_MAX, "{delivered} letters in answer to one wake");
-            let posts = Posts::Board { rows: &self.rows, me: to };
-            let bytes = &self.mailbag.bytes[start..end];
-            world.letter(to, now, &mut agents[to.index()], posts, from, bytes, desk, counters);
-            self.take(world.graph, to, &desk.outbox, counters);
+            stage.letter(from, to, now, self.posts(to), &self.mailbag.bytes[start..end]);
+            self.take(stage.world.graph, to, &stage.desk.outbox, &mut stage.counters);
         }
         self.mailbag.bytes.clear();
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of a simulation, lent apart")]
     pub fn run<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
         &mut self,
         wakes: u64,
-        world: &World<'w, A, D>,
-        schedule: &mut Schedule,
-        agents: &mut [Agent<A::State>],
-        still_step: Option<f64>,
-        desk: &mut Desk,
-        counters: &mut Counters,
+        stage: &mut Stage<'w, A, D>,
     ) {
         if !<A::Letter<'_> as Wire<'_>>::EXISTS
             && let Some(mut workers) = self.workers.take()
         {
-            workers.run(wakes, self, world, schedule, agents, still_step, counters);
+            workers.run(wakes, self, stage);
             self.workers = Some(workers);
             return;
         }
-        let mut upcoming = (wakes > 0).then(|| schedule.next_wake());
+        let mut upcoming = (wakes > 0).then(|| stage.schedule.next_wake());
         let mut left = wakes;
         while let Some((id, now)) = upcoming {
+            let Stage { world, agents, schedule, counters, desk, still_step } = stage;
             left -= 1;
             upcoming = (left > 0).then(|| schedule.next_wake());
             if let Some((soon, _)) = upcoming {
@@ -124,10 +113,9 @@ impl Board {
             }
             self.wakes_run += 1;
             let agent = &mut agents[id.index()];
-            let posts = Posts::Board { rows: &self.rows, me: id };
-            match world.wake(id, now, agent, posts, desk) {
+            match world.wake(id, now, agent, self.posts(id), desk) {
                 Ok(activity) => {
-                    if let Some(step) = still_step {
+                    if let Some(step) = *still_step {
                         let stirred = stirred(&self.moved_at, world.graph, id, agent.last_wake);
                         if agent.note_wake(self.wakes_run, activity.moved > step, stirred) {
                             self.moved_at[id.index()] = self.wakes_run;
@@ -135,13 +123,13 @@ impl Board {
                     }
                     self.take(world.graph, id, &desk.outbox, counters);
                     if <A::Letter<'_> as Wire<'_>>::EXISTS {
-                        self.deliver(world, now, agents, desk, counters);
+                        self.deliver(now, stage);
                     }
                 }
                 Err(_) => counters.refused += 1,
             }
         }
-        counters.wakes += wakes;
+        stage.counters.wakes += wakes;
     }
 
     /// Whether every agent has been still long enough, since the last move of every neighbour.
@@ -201,18 +189,15 @@ impl Workers {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of a simulation, lent apart")]
     fn run<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
         &mut self,
         wakes: u64,
         board: &mut Board,
-        world: &World<'w, A, D>,
-        schedule: &mut Schedule,
-        agents: &mut [Agent<A::State>],
-        still_step: Option<f64>,
-        counters: &mut Counters,
+        stage: &mut Stage<'w, A, D>,
     ) {
         let Workers { pool, plans, wakes: window, agents_each, workers } = self;
+        let Stage { world, agents, schedule, counters, still_step, .. } = stage;
+        let world = &*world;
         window.clear();
         for _ in 0..wakes {
             let (agent, now) = schedule.next_wake();
@@ -229,7 +214,7 @@ impl Workers {
             rest = &rest[taken..];
             let [current, upcoming] = &mut *plans;
             // Planning takes one thread and an eighth of the time of running, so it is done beside it.
-            let run = || run_levels(current, *agents_each, workers, board, world, agents, still_step);
+            let run = || run_levels(current, *agents_each, workers, board, world, agents, *still_step);
             (_, taken) = pool.install(|| rayon::join(run, || next(rest, upcoming)));
             plans.swap(0, 1);
         }

@@ -4,8 +4,8 @@
 //! a neighbour is the version with the highest sequence number that reached it, never the one that arrived last.
 
 use crate::{
-    Faults, Schedule,
-    agent::{Agent, Desk, World},
+    Faults,
+    agent::{Agent, Stage},
     faults::Weather,
     simulation::{Counters, STILL_WAKES},
 };
@@ -28,8 +28,6 @@ pub(crate) struct PostOffice {
     offsets: Vec<usize>,
     seen: Vec<u32>,
     seen_sequence: Vec<u64>,
-    /// A neighbour's post that differs from the last one by more than this stirs an agent.
-    still_step: Option<f64>,
     /// By agent: the last wake of the whole run before a neighbour's move reached it.
     stirred_at: Vec<u64>,
     /// The last wake of the whole run at which an absence or a partition kept a message from its receiver or an agent
@@ -77,7 +75,7 @@ impl PartialEq for Parcel {
 impl Eq for Parcel {}
 
 impl PostOffice {
-    pub fn new(graph: &Graph, len: usize, seed: u64, faults: Faults, still_step: Option<f64>) -> Self {
+    pub fn new(graph: &Graph, len: usize, seed: u64, faults: Faults) -> Self {
         let n = graph.agents();
         let mut offsets = vec![0];
         for id in (0..n as u32).map(PeerId) {
@@ -93,7 +91,6 @@ impl PostOffice {
             seen: vec![UNHEARD; offsets[n]],
             seen_sequence: vec![0; offsets[n]],
             offsets,
-            still_step,
             stirred_at: vec![0; n],
             parted_at: 0,
             wakes_run: 0,
@@ -186,16 +183,13 @@ impl PostOffice {
     /// Delivers everything that is due.
     pub fn deliver<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
         &mut self,
-        world: &World<'w, A, D>,
         now: Time,
-        agents: &mut [Agent<A::State>],
-        desk: &mut Desk,
-        counters: &mut Counters,
+        stage: &mut Stage<'w, A, D>,
     ) {
         while self.in_flight.peek().is_some_and(|parcel| parcel.at <= now) {
             let Some(Parcel { at, to, content, .. }) = self.in_flight.pop() else { break };
             let away = self.weather.is_away(to, at);
-            counters.lost += u64::from(away);
+            stage.counters.lost += u64::from(away);
             if away && !self.weather.is_dead(to, at) {
                 self.parted_at = self.wakes_run;
             }
@@ -204,7 +198,7 @@ impl PostOffice {
                     if !away && sequence > self.seen_sequence[edge] {
                         self.seen_sequence[edge] = sequence;
                         let old = std::mem::replace(&mut self.seen[edge], version);
-                        if self.still_step.is_some_and(|step| self.differ(old, version, step)) {
+                        if stage.still_step.is_some_and(|step| self.differ(old, version, step)) {
                             self.stirred_at[to.index()] = self.wakes_run;
                         }
                         self.let_go(old);
@@ -215,9 +209,9 @@ impl PostOffice {
                 Content::Letter { from, slot } => {
                     if !away {
                         let bytes = std::mem::take(&mut self.letters[slot as usize]);
-                        world.letter(to, at, &mut agents[to.index()], self.posts(to), from, &bytes, desk, counters);
+                        stage.letter(from, to, at, self.posts(to), &bytes);
                         self.letters[slot as usize] = bytes;
-                        self.take(world.graph, to, at, &desk.outbox, counters);
+                        self.take(stage.world.graph, to, at, &stage.desk.outbox, &mut stage.counters);
                     }
                     self.unused_letters.push(slot);
                 }
@@ -228,40 +222,37 @@ impl PostOffice {
     pub fn run<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
         &mut self,
         wakes: u64,
-        world: &World<'w, A, D>,
-        schedule: &mut Schedule,
-        agents: &mut [Agent<A::State>],
-        desk: &mut Desk,
-        counters: &mut Counters,
+        stage: &mut Stage<'w, A, D>,
     ) {
         for _ in 0..wakes {
-            let (id, now) = schedule.next_wake();
+            let (id, now) = stage.schedule.next_wake();
             self.wakes_run += 1;
-            self.deliver(world, now, agents, desk, counters);
+            self.deliver(now, stage);
             if self.weather.is_away(id, now) {
                 if !self.weather.is_dead(id, now) {
                     self.parted_at = self.wakes_run;
                 }
                 continue;
             }
+            let Stage { world, agents, counters, desk, still_step, .. } = stage;
             counters.wakes += 1;
             let agent = &mut agents[id.index()];
             match world.wake(id, now, agent, self.posts(id), desk) {
                 Ok(activity) => {
-                    let moved = self.still_step.is_some_and(|step| activity.moved > step);
+                    let moved = still_step.is_some_and(|step| activity.moved > step);
                     let stirred = self.stirred_at[id.index()].max(self.parted_at) >= agent.last_wake;
                     agent.note_wake(self.wakes_run, moved, stirred);
                     self.take(world.graph, id, now, &desk.outbox, counters);
                 }
                 Err(_) => counters.refused += 1,
             }
-            self.deliver(world, now, agents, desk, counters);
+            self.deliver(now, stage);
         }
     }
 
     /// Whether nothing is in flight and every agent that lives has been still long enough since it last heard of a move,
     /// since all could last reach each other, and knows what its living neighbours said last.
-    pub fn is_quiet<S>(&self, graph: &Graph, now: Time, agents: &[Agent<S>]) -> bool {
+    pub fn is_quiet<S>(&self, step: f64, graph: &Graph, now: Time, agents: &[Agent<S>]) -> bool {
         let living = || (0u32..).map(PeerId).zip(agents).filter(|(id, _)| !self.weather.is_dead(*id, now));
         self.in_flight.is_empty()
             && living().all(|(id, agent)| {
@@ -269,15 +260,15 @@ impl PostOffice {
                     && agent.still >= STILL_WAKES
                     && self.stirred_at[id.index()].max(self.parted_at) < agent.last_wake
             })
-            && living().all(|(id, _)| self.is_informed(graph, id, now))
+            && living().all(|(id, _)| self.is_informed(step, graph, id, now))
     }
 
     /// Whether what an agent sees of each living neighbour is what that neighbour posted last, or near it.
-    fn is_informed(&self, graph: &Graph, id: PeerId, now: Time) -> bool {
+    fn is_informed(&self, step: f64, graph: &Graph, id: PeerId, now: Time) -> bool {
         let seen = &self.seen[self.offsets[id.index()]..self.offsets[id.index() + 1]];
         graph.peers(id).iter().zip(seen).all(|(edge, &seen)| {
             let last = self.mine[edge.peer.index()];
-            self.weather.is_dead(edge.peer, now) || !self.still_step.is_some_and(|step| self.differ(seen, last, step))
+            self.weather.is_dead(edge.peer, now) || !self.differ(seen, last, step)
         })
     }
 

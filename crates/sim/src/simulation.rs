@@ -2,7 +2,7 @@
 
 use crate::{
     Clock, Faults, Schedule,
-    agent::{Agent, Desk, World},
+    agent::{Desk, Stage, World},
     instant::Board,
     post_office::PostOffice,
 };
@@ -74,13 +74,8 @@ pub enum Status {
 
 /// A running simulation. `D` lends each agent its data.
 pub struct Simulation<'w, A: Algorithm, D> {
-    world: World<'w, A, D>,
-    agents: Vec<Agent<A::State>>,
-    schedule: Schedule,
+    stage: Stage<'w, A, D>,
     delivery: Delivery,
-    counters: Counters,
-    still_step: Option<f64>,
-    desk: Desk,
 }
 
 /// How messages travel.
@@ -100,7 +95,7 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
         let mut delivery = if settings.faults.is_none() {
             Delivery::Instant(Board::new(graph, len, settings.threads, settings.tolerance.is_some()))
         } else {
-            Delivery::Faulty(PostOffice::new(graph, len, settings.seed, settings.faults.clone(), still_step))
+            Delivery::Faulty(PostOffice::new(graph, len, settings.seed, settings.faults.clone()))
         };
         let zero = vec![0.0; len];
         let mut agents = Vec::with_capacity(n);
@@ -125,24 +120,13 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
                 }
             }
         }
-        let mut this = Simulation {
-            schedule: Schedule::new(settings.seed, settings.clock, n),
-            world,
-            agents,
-            delivery,
-            counters,
-            still_step,
-            desk: Desk::default(),
-        };
-        match &mut this.delivery {
-            Delivery::Instant(board) => {
-                board.deliver(&this.world, Time::default(), &mut this.agents, &mut this.desk, &mut this.counters);
-            }
-            Delivery::Faulty(office) => {
-                office.deliver(&this.world, Time::default(), &mut this.agents, &mut this.desk, &mut this.counters);
-            }
+        let schedule = Schedule::new(settings.seed, settings.clock, n);
+        let mut stage = Stage { world, agents, schedule, counters, desk: Desk::default(), still_step };
+        match &mut delivery {
+            Delivery::Instant(board) => board.deliver(Time::default(), &mut stage),
+            Delivery::Faulty(office) => office.deliver(Time::default(), &mut stage),
         }
-        Ok(this)
+        Ok(Simulation { stage, delivery })
     }
 
     /// Runs the next `wakes` wakes of the schedule, or fewer if every agent turns quiet.
@@ -155,23 +139,8 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
             }
             let batch = left.min(window);
             match &mut self.delivery {
-                Delivery::Instant(board) => board.run(
-                    batch,
-                    &self.world,
-                    &mut self.schedule,
-                    &mut self.agents,
-                    self.still_step,
-                    &mut self.desk,
-                    &mut self.counters,
-                ),
-                Delivery::Faulty(office) => office.run(
-                    batch,
-                    &self.world,
-                    &mut self.schedule,
-                    &mut self.agents,
-                    &mut self.desk,
-                    &mut self.counters,
-                ),
+                Delivery::Instant(board) => board.run(batch, &mut self.stage),
+                Delivery::Faulty(office) => office.run(batch, &mut self.stage),
             }
             left -= batch;
         }
@@ -181,40 +150,40 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
     /// Wakes between two looks at whether all is quiet, and at most this many are sorted into levels at once. It depends on
     /// the graph alone, so that a run ends at the same wake for any number of threads.
     fn window(&self) -> u64 {
-        (self.agents.len() as u64 / 8).clamp(1, 1 << 17)
+        (self.stage.agents.len() as u64 / 8).clamp(1, 1 << 17)
     }
 
     fn is_quiet(&self) -> bool {
-        self.still_step.is_some()
-            && match &self.delivery {
-                Delivery::Instant(board) => board.is_quiet(self.world.graph, &self.agents),
-                Delivery::Faulty(office) => office.is_quiet(self.world.graph, self.schedule.now(), &self.agents),
-            }
+        let Stage { world, agents, schedule, still_step, .. } = &self.stage;
+        still_step.is_some_and(|step| match &self.delivery {
+            Delivery::Instant(board) => board.is_quiet(world.graph, agents),
+            Delivery::Faulty(office) => office.is_quiet(step, world.graph, schedule.now(), agents),
+        })
     }
 
     /// What has happened so far.
     pub fn counters(&self) -> &Counters {
-        &self.counters
+        &self.stage.counters
     }
 
     /// The time of the last wake.
     pub fn now(&self) -> Time {
-        self.schedule.now()
+        self.stage.schedule.now()
     }
 
     /// An agent's model, for its owner.
     pub fn model(&self, agent: PeerId) -> &[f64] {
-        self.world.algorithm.model(&self.agents[agent.index()].state, self.posts(agent).mine())
+        self.stage.world.algorithm.model(&self.stage.agents[agent.index()].state, self.posts(agent).mine())
     }
 
     /// An agent's state, for tests of its algorithm.
     pub fn state(&self, agent: PeerId) -> &A::State {
-        &self.agents[agent.index()].state
+        &self.stage.agents[agent.index()].state
     }
 
     /// What an agent has released.
     pub fn ledger(&self, agent: PeerId) -> &Ledger {
-        self.agents[agent.index()].gate.ledger()
+        self.stage.agents[agent.index()].gate.ledger()
     }
 
     /// The posts that an agent knows.
@@ -229,15 +198,15 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
     pub fn is_dead(&self, agent: PeerId) -> bool {
         match &self.delivery {
             Delivery::Instant(_) => false,
-            Delivery::Faulty(office) => office.is_dead(agent, self.schedule.now()),
+            Delivery::Faulty(office) => office.is_dead(agent, self.stage.schedule.now()),
         }
     }
 
     /// All models, one row each.
     pub fn models(&self) -> Rows {
-        let ids = || (0..self.agents.len() as u32).map(PeerId);
+        let ids = || (0..self.stage.agents.len() as u32).map(PeerId);
         let len = ids().next().map_or(0, |first| self.model(first).len());
-        let mut rows = Rows::zeros(self.agents.len(), len);
+        let mut rows = Rows::zeros(self.stage.agents.len(), len);
         for id in ids() {
             rows.row_mut(id.index()).copy_from_slice(self.model(id));
         }
