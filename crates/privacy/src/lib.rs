@@ -16,10 +16,12 @@ mod account;
 mod event;
 mod gate;
 mod ledger;
+mod normal;
 mod released;
+mod round;
 
-pub use account::{Accountant, Sum};
-pub use event::{Audience, Event};
+pub use account::{Accountant, Gaussian, Optimal, Sum, Theorem1, gaussian_delta, gaussian_epsilon};
+pub use event::{Audience, BadCharge, Event};
 pub use gate::{Budget, Exhausted, Gate};
 pub use ledger::{Charge, Ledger};
 pub use released::{Public, Released};
