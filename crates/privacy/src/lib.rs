@@ -20,7 +20,7 @@ mod normal;
 mod released;
 mod round;
 
-pub use account::{Accountant, Gaussian, Optimal, Sum, Theorem1, gaussian_delta, gaussian_epsilon};
+pub use account::{Accountant, Gaussian, Optimal, Pld, Rdp, Sum, Theorem1, Tight, gaussian_delta, gaussian_epsilon};
 pub use event::{Audience, BadCharge, Event};
 pub use gate::{Budget, Exhausted, Gate};
 pub use ledger::{Charge, Ledger};

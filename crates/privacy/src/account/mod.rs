@@ -14,14 +14,21 @@
 //! value has left, and for what they do not cover. A delta outside [0, 1) counts as the nearest value inside, NaN as 0.
 
 mod gaussian;
+mod loss;
 mod optimal;
+mod pld;
+mod rdp;
 mod sum;
 mod theorem_1;
+mod tight;
 
 pub use gaussian::{Gaussian, gaussian_delta, gaussian_epsilon};
 pub use optimal::Optimal;
+pub use pld::Pld;
+pub use rdp::Rdp;
 pub use sum::Sum;
 pub use theorem_1::Theorem1;
+pub use tight::Tight;
 
 use crate::{Event, Ledger};
 
