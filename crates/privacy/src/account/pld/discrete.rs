@@ -12,6 +12,9 @@ const LEFT_OUT: f64 = 1e-24;
 /// Standard deviations of a Gaussian loss that are kept on either side.
 const DEVIATIONS: f64 = 11.0;
 
+/// Cells of one step.
+const CELLS_MAX: usize = 1 << 23;
+
 /// The width of a cell and the tilt.
 #[derive(Clone, Copy)]
 pub(super) struct Grid {
@@ -40,18 +43,24 @@ impl Grid {
         (up.clamp(0.0, 1.0), down.clamp(0.0, 1.0))
     }
 
-    /// The cell of a loss, and how far above its lower end the loss is.
-    fn cell(self, loss: f64) -> (i64, f64) {
+    /// The cell of a loss, and how far above its lower end the loss is; none if the grid is too fine for exact indices.
+    fn cell(self, loss: f64) -> Option<(i64, f64)> {
         let index = (loss / self.h).floor();
-        (index as i64, (loss - index * self.h).clamp(0.0, self.h))
+        (index.abs() < 4e15).then(|| (index as i64, (loss - index * self.h).clamp(0.0, self.h)))
+    }
+
+    /// Room for the cells from one index to another; none if they are too many.
+    fn room(first: i64, last: i64) -> Option<Vec<f64>> {
+        let cells = usize::try_from(last - first).ok()?;
+        (cells <= CELLS_MAX).then(|| vec![0.0; cells + 2])
     }
 
     /// Randomized response or Laplace noise; everything is relative to e^{s eps}, the tilt of the largest loss.
-    pub fn pure(self, step: &Pure, steps: f64) -> Tilted {
+    pub fn pure(self, step: &Pure, steps: f64) -> Option<Tilted> {
         let Grid { h, s } = self;
         let epsilon = step.epsilon;
-        let (top, u_top) = self.cell(epsilon);
-        let (bottom, u_bottom) = self.cell(-epsilon);
+        let (top, u_top) = self.cell(epsilon)?;
+        let (bottom, u_bottom) = self.cell(-epsilon)?;
         let least = LEFT_OUT / steps;
         let mut outside = 0.0;
         let (mass_top, mass_bottom) = match step.kind {
@@ -70,9 +79,9 @@ impl Grid {
             if from > -epsilon {
                 outside += least / (s + 0.5);
             }
-            let (lowest, u_lowest) = self.cell(from);
+            let (lowest, u_lowest) = self.cell(from)?;
             first = lowest;
-            masses = vec![0.0; (top - lowest) as usize + 2];
+            masses = Self::room(lowest, top)?;
             let whole = -libm::expm1(-h);
             let rise = libm::exp(s * h);
             for index in lowest..=top {
@@ -100,21 +109,21 @@ impl Grid {
         } else {
             outside += mass_bottom * libm::exp(s * h);
         }
-        Tilted { first, masses, apart, log_scale: s * epsilon, outside }.normalized()
+        Some(Tilted { first, masses, apart, log_scale: s * epsilon, outside }.normalized())
     }
 
     /// Gaussian noise: the loss is N(mu^2/2, mu^2), tilted N(mu^2/2 + s mu^2, mu^2).
-    pub fn gaussian(self, mu: f64) -> Tilted {
+    pub fn gaussian(self, mu: f64) -> Option<Tilted> {
         let Grid { h, s } = self;
         let centre = mu * mu * (s + 0.5);
         let (from, to) = (centre - DEVIATIONS * mu, centre + DEVIATIONS * mu);
-        let (first, u_first) = self.cell(from);
-        let (last, u_last) = self.cell(to);
-        let mut masses = vec![0.0; (last - first) as usize + 2];
+        let (first, u_first) = self.cell(from)?;
+        let (last, u_last) = self.cell(to)?;
+        let mut masses = Self::room(first, last)?;
         for index in first..=last {
             let u = if index == first { u_first } else { 0.0 };
             let v = if index == last { u_last } else { h };
-            let pieces = (16.0 * (v - u) / mu).ceil().max(1.0);
+            let pieces = (16.0 * (v - u) / mu).ceil().clamp(1.0, 1000.0);
             let width = (v - u) / pieces;
             let base = index as f64 * h - centre;
             let (mut down, mut up) = (0.0, 0.0);
@@ -130,7 +139,7 @@ impl Grid {
         }
         let outside = 2.0 * tail(DEVIATIONS) * libm::exp(s * h);
         let log_scale = 0.5 * mu * mu * s * (s + 1.0);
-        Tilted { first, masses, apart: Vec::new(), log_scale, outside }.normalized()
+        Some(Tilted { first, masses, apart: Vec::new(), log_scale, outside }.normalized())
     }
 }
 
@@ -166,15 +175,14 @@ impl Tilted {
         most + libm::log(self.each().map(|term| libm::exp(exponent(term) - most)).sum())
     }
 
-    /// Writes the masses on a circle of cells, with the index nearest to the mean at the origin, and returns that index;
-    /// none if the grid is so fine that indices overflow.
-    pub fn place(&self, line: &mut [f64]) -> Option<i64> {
+    /// Writes the masses on a circle of cells, with the index nearest to the mean at the origin, and returns that index.
+    pub fn place(&self, line: &mut [f64]) -> i64 {
         let mean: f64 = self.each().map(|(index, mass)| (index - self.first) as f64 * mass).sum();
-        let centre = self.first.checked_add(mean.round() as i64)?;
+        let centre = self.first + mean.round() as i64;
         line.fill(0.0);
         for (index, mass) in self.each() {
-            line[index.checked_sub(centre)?.rem_euclid(line.len() as i64) as usize] += mass;
+            line[(index - centre).rem_euclid(line.len() as i64) as usize] += mass;
         }
-        Some(centre)
+        centre
     }
 }
