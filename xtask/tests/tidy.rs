@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("algorithms", &["core", "privacy"]),
     ("sim", &["core", "privacy"]),
     ("lab", &["core", "privacy", "algorithms", "sim"]),
-    ("cli", &["lab", "core"]),
+    ("cli", &["lab", "core", "privacy"]),
 ];
 
 #[test]

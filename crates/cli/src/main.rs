@@ -2,6 +2,7 @@
 
 mod data;
 mod demo;
+mod privacy;
 mod screen;
 mod train;
 
@@ -37,6 +38,7 @@ Examples:
   sottovoce data generate linear --agents 100 --dimension 50 --seed 1 --out example
   sottovoce train example/task.toml --out run
   sottovoce data example/train.csv
+  sottovoce privacy noise --mechanism gaussian --epsilon 1 --steps 10 --delta 1e-6
 
 Exit codes: 0 done, 2 a mistake in the arguments, the task or its files, 130 stopped.";
 
@@ -48,6 +50,8 @@ enum Command {
     Train(train::Arguments),
     /// Describe a data set, or generate a task with one
     Data(data::Arguments),
+    /// What epsilon a noise gives, and what noise a budget needs
+    Privacy(privacy::Arguments),
     /// Print completions for a shell
     ///
     /// For bash: sottovoce completions bash > /etc/bash_completion.d/sottovoce
@@ -71,6 +75,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments, output),
         Command::Train(arguments) => train::run(&arguments, output),
         Command::Data(arguments) => data::run(&arguments, output),
+        Command::Privacy(arguments) => privacy::run(&arguments, output),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), "sottovoce", &mut std::io::stdout());
             Ok(())

@@ -1,13 +1,79 @@
 //! What was done to the data when a value left, as data.
 
+use crate::round::div_up;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 /// How a released value was made. Accountants read events and nothing else.
+///
+/// | event | parameter | pure epsilon |
+/// |---|---|---|
+/// | `reveal` | none | infinity |
+/// | `laplace` | `noise_multiplier` = scale / Delta_1, finite and positive | 1 / `noise_multiplier` |
+/// | `gaussian` | `noise_multiplier` = sigma / Delta_2, finite and positive | infinity (it needs a delta) |
+/// | `randomized-response` | `epsilon`, finite and positive | `epsilon` |
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "mechanism", rename_all = "kebab-case")]
 pub enum Event {
     /// The exact value left, without noise: epsilon = infinity.
     Reveal,
+    /// Independent Laplace noise on each coordinate of a vector with L1 sensitivity Delta_1.
+    Laplace {
+        /// Scale / Delta_1.
+        noise_multiplier: f64,
+    },
+    /// Independent noise of the continuous Gaussian law on each coordinate of a vector with L2 sensitivity Delta_2.
+    Gaussian {
+        /// Sigma / Delta_2.
+        noise_multiplier: f64,
+    },
+    /// One bit, told truly with probability e^epsilon / (1 + e^epsilon).
+    RandomizedResponse {
+        /// Epsilon.
+        epsilon: f64,
+    },
+}
+
+/// A charge that no mechanism makes.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum BadCharge {
+    /// A parameter is not a finite positive number.
+    #[error("a charge's {parameter} is {value}: it must be a finite number above 0")]
+    Parameter {
+        /// Which one.
+        parameter: &'static str,
+        /// What it is.
+        value: f64,
+    },
+    /// A count is zero, or the counts do not fit a 64-bit number.
+    #[error("a charge's count is {count}: it must be at least 1, and all of a ledger's below 2^64 together")]
+    Count {
+        /// What it is.
+        count: u64,
+    },
+}
+
+impl Event {
+    /// Refuses parameters that no mechanism has.
+    pub fn check(self) -> Result<Self, BadCharge> {
+        let (parameter, value) = match self {
+            Event::Reveal => return Ok(self),
+            Event::Laplace { noise_multiplier } | Event::Gaussian { noise_multiplier } => {
+                ("noise_multiplier", noise_multiplier)
+            }
+            Event::RandomizedResponse { epsilon } => ("epsilon", epsilon),
+        };
+        if value.is_finite() && value > 0.0 { Ok(self) } else { Err(BadCharge::Parameter { parameter, value }) }
+    }
+
+    /// The epsilon of the guarantee with delta = 0, rounded up; infinity where there is none.
+    pub fn pure_epsilon(self) -> f64 {
+        match self {
+            Event::Reveal | Event::Gaussian { .. } => f64::INFINITY,
+            Event::Laplace { noise_multiplier } => div_up(1.0, noise_multiplier),
+            Event::RandomizedResponse { epsilon } => epsilon,
+        }
+    }
 }
 
 /// Who sees a release. The default adversary sees every message (local differential privacy).

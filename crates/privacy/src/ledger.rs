@@ -1,10 +1,13 @@
 //! The append-only list of an agent's charges.
 
-use crate::{Audience, Event};
+use crate::{Audience, BadCharge, Event};
 use serde::{Deserialize, Serialize};
 
 /// Equal releases, and how many of them there were.
+///
+/// One line of `ledger.jsonl` reads back as a charge; parameters that no mechanism has are refused then.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
 pub struct Charge {
     /// How each value was made.
     #[serde(flatten)]
@@ -15,9 +18,42 @@ pub struct Charge {
     pub count: u64,
 }
 
+/// A charge as it stands in a file.
+#[derive(Deserialize)]
+struct Unchecked {
+    #[serde(flatten)]
+    event: Event,
+    audience: Audience,
+    count: u64,
+}
+
+impl TryFrom<Unchecked> for Charge {
+    type Error = BadCharge;
+
+    fn try_from(read: Unchecked) -> Result<Self, BadCharge> {
+        Charge { event: read.event, audience: read.audience, count: read.count }.check()
+    }
+}
+
+impl Charge {
+    /// Equal releases that everyone sees.
+    pub fn new(event: Event, count: u64) -> Self {
+        Charge { event, audience: Audience::Everyone, count }
+    }
+
+    /// Refuses parameters that no mechanism has, and a count of zero.
+    pub fn check(self) -> Result<Self, BadCharge> {
+        self.event.check()?;
+        if self.count == 0 { Err(BadCharge::Count { count: 0 }) } else { Ok(self) }
+    }
+}
+
 /// Every charge of one agent. It only grows; equal charges share an entry that carries their count, so a
 /// plan of 200 equal steps is one entry. The first entry is stored in place: a million agents with one
 /// kind of release each own no heap memory here.
+///
+/// Anyone can build a ledger to ask an accountant about it ([`Ledger::from_charges`]); a [`crate::Gate`] starts with an
+/// empty one of its own and takes none from outside.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
     first: Option<Charge>,
@@ -25,15 +61,31 @@ pub struct Ledger {
 }
 
 impl Ledger {
+    /// A ledger to account for: one that was planned, or one that was read back from a file.
+    pub fn from_charges(charges: impl IntoIterator<Item = Charge>) -> Result<Self, BadCharge> {
+        let mut ledger = Ledger::default();
+        let mut releases = 0u64;
+        for charge in charges {
+            let Charge { event, audience, count } = charge.check()?;
+            releases = releases.checked_add(count).ok_or(BadCharge::Count { count })?;
+            ledger.add(event, audience, count);
+        }
+        Ok(ledger)
+    }
+
     /// Adds one release. Only the gate may do so.
     pub(crate) fn record(&mut self, event: Event, audience: Audience) {
+        self.add(event, audience, 1);
+    }
+
+    fn add(&mut self, event: Event, audience: Audience, count: u64) {
         for charge in self.first.iter_mut().chain(&mut self.rest) {
             if charge.event == event && charge.audience == audience {
-                charge.count += 1;
+                charge.count += count;
                 return;
             }
         }
-        let charge = Charge { event, audience, count: 1 };
+        let charge = Charge { event, audience, count };
         match self.first {
             None => self.first = Some(charge),
             Some(_) => self.rest.push(charge),
@@ -64,5 +116,56 @@ mod tests {
         }
         assert_eq!(ledger.charges().count(), 1);
         assert_eq!(ledger.releases(), 200);
+    }
+
+    #[test]
+    fn a_line_of_the_ledger_reads_back_as_it_was_written() {
+        let lines = [
+            (Event::Reveal, r#"{"mechanism":"reveal","audience":"everyone","count":7}"#),
+            (
+                Event::Laplace { noise_multiplier: 0.1 },
+                r#"{"mechanism":"laplace","noise_multiplier":0.1,"audience":"everyone","count":7}"#,
+            ),
+            (
+                Event::Gaussian { noise_multiplier: 2.5 },
+                r#"{"mechanism":"gaussian","noise_multiplier":2.5,"audience":"everyone","count":7}"#,
+            ),
+            (
+                Event::RandomizedResponse { epsilon: 1.5 },
+                r#"{"mechanism":"randomized-response","epsilon":1.5,"audience":"everyone","count":7}"#,
+            ),
+        ];
+        for (event, line) in lines {
+            let charge = Charge::new(event, 7);
+            assert_eq!(serde_json::to_string(&charge).expect("valid"), line);
+            assert_eq!(serde_json::from_str::<Charge>(line).expect("valid"), charge);
+        }
+    }
+
+    #[test]
+    fn a_line_that_no_mechanism_writes_is_refused() {
+        for line in [
+            r#"{"mechanism":"laplace","noise_multiplier":0.0,"audience":"everyone","count":1}"#,
+            r#"{"mechanism":"laplace","noise_multiplier":-1.0,"audience":"everyone","count":1}"#,
+            r#"{"mechanism":"gaussian","noise_multiplier":1e999,"audience":"everyone","count":1}"#,
+            r#"{"mechanism":"gaussian","noise_multiplier":null,"audience":"everyone","count":1}"#,
+            r#"{"mechanism":"gaussian","audience":"everyone","count":1}"#,
+            r#"{"mechanism":"randomized-response","epsilon":-0.0,"audience":"everyone","count":1}"#,
+            r#"{"mechanism":"laplace","noise_multiplier":1.0,"audience":"everyone","count":0}"#,
+            r#"{"mechanism":"laplace","noise_multiplier":1.0,"audience":"everyone","count":-3}"#,
+            r#"{"mechanism":"hope","audience":"everyone","count":1}"#,
+        ] {
+            assert!(serde_json::from_str::<Charge>(line).is_err(), "{line}");
+        }
+        let charge = |noise_multiplier, count| Charge::new(Event::Laplace { noise_multiplier }, count);
+        assert!(Ledger::from_charges([charge(f64::NAN, 1)]).is_err());
+        assert!(Ledger::from_charges([charge(f64::INFINITY, 1)]).is_err());
+        assert!(Ledger::from_charges([charge(1.0, 0)]).is_err());
+        assert!(Ledger::from_charges([charge(1.0, u64::MAX), charge(2.0, 1)]).is_err());
+    }
+
+    #[test]
+    fn a_million_agents_can_afford_a_gate_each() {
+        assert!(size_of::<crate::Gate>() <= 96, "{} bytes", size_of::<crate::Gate>());
     }
 }

@@ -13,13 +13,16 @@
 //! | accountant | a pure reader of the ledger that returns an epsilon |
 
 mod account;
+pub mod calibrate;
 mod event;
 mod gate;
 mod ledger;
+mod normal;
 mod released;
+mod round;
 
-pub use account::{Accountant, Sum};
-pub use event::{Audience, Event};
+pub use account::{Accountant, Gaussian, Optimal, Pld, Rdp, Sum, Theorem1, Tight, gaussian_delta, gaussian_epsilon};
+pub use event::{Audience, BadCharge, Event};
 pub use gate::{Budget, Exhausted, Gate};
 pub use ledger::{Charge, Ledger};
 pub use released::{Public, Released};

@@ -1,0 +1,267 @@
+//! `sottovoce privacy`: what a noise gives, and what noise a budget needs.
+
+use crate::{Output, screen};
+use clap::{Subcommand, ValueEnum};
+use sottovoce_lab::error::Mistake;
+use sottovoce_lab::plot::number;
+use sottovoce_lab::train::Halt;
+use sottovoce_privacy::calibrate::{Noise, noise_multiplier};
+use sottovoce_privacy::{Accountant, Charge, Gaussian, Ledger, Optimal, Pld, Rdp, Sum, Theorem1, Tight};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: PrivacyCommand,
+}
+
+#[derive(Subcommand)]
+enum PrivacyCommand {
+    /// The epsilon that a noise gives
+    Epsilon {
+        #[command(flatten)]
+        releases: Releases,
+
+        /// The noise over the sensitivity: sigma / Delta_2 for gaussian, scale / Delta_1 for laplace
+        #[arg(long, value_name = "X", allow_hyphen_values = true)]
+        noise_multiplier: f64,
+    },
+    /// The noise that a budget needs
+    Noise {
+        #[command(flatten)]
+        releases: Releases,
+
+        /// The budget for all releases together
+        #[arg(long, value_name = "E", allow_hyphen_values = true)]
+        epsilon: f64,
+    },
+}
+
+/// What both commands need to know.
+#[derive(clap::Args)]
+struct Releases {
+    /// The noise on each release
+    #[arg(long, value_enum)]
+    mechanism: Mechanism,
+
+    /// How many releases
+    #[arg(long, value_name = "K", allow_hyphen_values = true)]
+    steps: i128,
+
+    /// The probability left for the guarantee to fail, far below one over the number of records
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    delta: f64,
+
+    /// Who computes
+    #[arg(long, value_enum, default_value_t = Method::Tight)]
+    accountant: Method,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Mechanism {
+    Gaussian,
+    Laplace,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Method {
+    /// The least of all that follow
+    Tight,
+    /// The papers' Theorem 1
+    #[value(name = "theorem-1")]
+    Theorem1,
+    /// The epsilons added up
+    Sum,
+    /// Exact for the worst pure mechanism
+    Optimal,
+    /// Exact for Gaussian noise
+    Gaussian,
+    /// Renyi divergences
+    Rdp,
+    /// The privacy loss distribution
+    Pld,
+}
+
+impl Method {
+    fn name(self) -> &'static str {
+        match self {
+            Method::Tight => "tight",
+            Method::Theorem1 => "theorem-1",
+            Method::Sum => "sum",
+            Method::Optimal => "optimal",
+            Method::Gaussian => "gaussian",
+            Method::Rdp => "rdp",
+            Method::Pld => "pld",
+        }
+    }
+
+    fn accountant(self) -> &'static dyn Accountant {
+        match self {
+            Method::Tight => &Tight,
+            Method::Theorem1 => &Theorem1,
+            Method::Sum => &Sum,
+            Method::Optimal => &Optimal,
+            Method::Gaussian => &Gaussian,
+            Method::Rdp => &Rdp,
+            Method::Pld => &Pld,
+        }
+    }
+
+    fn covers(self, noise: Noise) -> bool {
+        !matches!((self, noise), (Method::Gaussian, Noise::Laplace) | (Method::Optimal, Noise::Gaussian))
+    }
+}
+
+/// The arguments, checked.
+struct Resolved {
+    noise: Noise,
+    steps: u64,
+    delta: f64,
+    method: Method,
+}
+
+impl Releases {
+    fn resolve(&self) -> Result<Resolved, Mistake> {
+        let noise = match self.mechanism {
+            Mechanism::Gaussian => Noise::Gaussian,
+            Mechanism::Laplace => Noise::Laplace,
+        };
+        let (steps, delta, method) = (self.steps, self.delta, self.accountant);
+        let steps = u64::try_from(steps)
+            .ok()
+            .filter(|&steps| steps > 0)
+            .ok_or_else(|| Mistake::new(format!("--steps is {steps}; accepted: a whole number from 1 to 2^64 - 1")))?;
+        if !(0.0..1.0).contains(&delta) {
+            return Err(Mistake::new(format!("--delta is {delta}; accepted: at least 0 and below 1")));
+        }
+        if noise == Noise::Gaussian && delta == 0.0 {
+            let why = "Gaussian noise has no guarantee without a delta";
+            return Err(Mistake::new(format!("--delta is 0, but {why}; accepted: above 0 and below 1, or laplace")));
+        }
+        if !method.covers(noise) {
+            let (name, mechanism) = (method.name(), self.mechanism.name());
+            let what = format!("the accountant {name} does not cover {mechanism} noise");
+            return Err(Mistake::new(format!(
+                "{what}; accepted: tight, theorem-1, sum, rdp, pld or {mechanism}'s own"
+            )));
+        }
+        Ok(Resolved { noise, steps, delta, method })
+    }
+}
+
+impl Mechanism {
+    fn name(self) -> &'static str {
+        match self {
+            Mechanism::Gaussian => "gaussian",
+            Mechanism::Laplace => "laplace",
+        }
+    }
+}
+
+impl Resolved {
+    fn epsilon(&self, multiplier: f64, method: Method) -> Result<f64, Mistake> {
+        let ledger = Ledger::from_charges([Charge::new(self.noise.event(multiplier), self.steps)])
+            .map_err(|error| Mistake::new(error.to_string()))?;
+        Ok(method.accountant().epsilon(&ledger, self.delta))
+    }
+
+    fn multiplier(&self, epsilon: f64, method: Method) -> Result<f64, Mistake> {
+        noise_multiplier(self.noise, epsilon, self.delta, self.steps, method.accountant())
+            .map_err(|error| Mistake::new(error.to_string()))
+    }
+
+    /// Prints the chosen accountant's value and, beside it, what the others say.
+    fn print(&self, sentence: &str, column: &str, chosen: f64, value: impl Fn(Method) -> Result<f64, Mistake>) {
+        println!("{sentence}");
+        println!("For one record replaced by another, against someone who sees every release.\n");
+        let mut rows = vec![vec!["accountant".to_owned(), column.to_owned()]];
+        for &method in Method::value_variants() {
+            let cell = match value(method) {
+                _ if method == self.method => up(chosen),
+                Ok(value) if value.is_finite() && method.covers(self.noise) => up(value),
+                _ => "-".to_owned(),
+            };
+            rows.push(vec![method.name().to_owned(), cell]);
+        }
+        screen::table(&rows);
+    }
+
+    /// "1 000 releases with Laplace noise".
+    fn releases(&self) -> String {
+        let noise = if self.noise == Noise::Gaussian { "Gaussian" } else { "Laplace" };
+        let plural = if self.steps == 1 { "" } else { "s" };
+        format!("{} release{plural} with {noise} noise", number::count(self.steps))
+    }
+
+    fn sensitivity(&self) -> &'static str {
+        if self.noise == Noise::Gaussian {
+            "L2 sensitivity (sigma / Delta_2)"
+        } else {
+            "L1 sensitivity (scale / Delta_1)"
+        }
+    }
+}
+
+/// Six digits, rounded up: a printed bound must hold too.
+fn up(x: f64) -> String {
+    if x <= 0.0 || !x.is_finite() {
+        return number::significant(x, 6);
+    }
+    let unit = 10f64.powi(x.log10().floor() as i32 - 5);
+    let rounded = (x / unit - 1e-4).ceil() * unit;
+    number::significant(if rounded.is_finite() { rounded } else { x }, 6)
+}
+
+pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
+    match &arguments.command {
+        PrivacyCommand::Epsilon { releases, noise_multiplier } => {
+            let multiplier = *noise_multiplier;
+            if !(multiplier.is_finite() && multiplier > 0.0) {
+                let accepted = "accepted: a number above 0";
+                return Err(Mistake::new(format!("--noise-multiplier is {multiplier}; {accepted}")).into());
+            }
+            let resolved = releases.resolve()?;
+            let (delta, name) = (resolved.delta, resolved.method.name());
+            let epsilon = resolved.epsilon(multiplier, resolved.method)?;
+            if !epsilon.is_finite() {
+                let what = format!("--noise-multiplier {multiplier} gives no finite epsilon by {name}");
+                return Err(Mistake::new(format!("{what}; accepted: more noise")).into());
+            }
+            if output.json {
+                println!("{}", serde_json::json!({ "epsilon": epsilon, "delta": delta, "accountant": name }));
+            } else if !output.quiet {
+                let sentence = format!(
+                    "{} of {multiplier} times the {} keep epsilon = {} at delta = {delta} ({name}).",
+                    resolved.releases(),
+                    resolved.sensitivity(),
+                    up(epsilon),
+                );
+                resolved.print(&sentence, "epsilon", epsilon, |method| resolved.epsilon(multiplier, method));
+            }
+        }
+        PrivacyCommand::Noise { releases, epsilon } => {
+            let epsilon = *epsilon;
+            if !(epsilon.is_finite() && epsilon > 0.0) {
+                return Err(Mistake::new(format!("--epsilon is {epsilon}; accepted: a number above 0")).into());
+            }
+            let resolved = releases.resolve()?;
+            let (delta, name) = (resolved.delta, resolved.method.name());
+            let multiplier = resolved.multiplier(epsilon, resolved.method)?;
+            if output.json {
+                let answer = serde_json::json!({
+                    "noise_multiplier": multiplier, "epsilon": epsilon, "delta": delta, "accountant": name
+                });
+                println!("{answer}");
+            } else if !output.quiet {
+                let sentence = format!(
+                    "{} keep epsilon = {epsilon} at delta = {delta} with {} times the {} ({name}).",
+                    resolved.releases(),
+                    up(multiplier),
+                    resolved.sensitivity(),
+                );
+                resolved
+                    .print(&sentence, "noise multiplier", multiplier, |method| resolved.multiplier(epsilon, method));
+            }
+        }
+    }
+    Ok(())
+}

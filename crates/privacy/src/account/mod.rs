@@ -1,0 +1,68 @@
+//! Accountants: pure readers of a ledger.
+//!
+//! | accountant | covers | value |
+//! |---|---|---|
+//! | [`Sum`] | everything | the epsilons added up |
+//! | [`Theorem1`] | everything | Kairouz, Oh and Viswanath's bound, as the papers use it |
+//! | [`Optimal`] | pure steps | the exact optimum for equal ones |
+//! | [`Gaussian`] | Gaussian steps | exact |
+//! | [`Rdp`] | everything | Renyi divergences, a few per cent above the truth |
+//! | [`Pld`] | everything | the privacy loss distribution, within 1e-3 of the truth |
+//! | [`Tight`] | everything | the least of these |
+//!
+//! All return an upper bound on the truth, never NaN and never negative; 0 for an empty ledger; infinity when an exact
+//! value has left, and for what they do not cover. A delta outside [0, 1) counts as the nearest value inside, NaN as 0.
+
+mod gaussian;
+mod loss;
+mod optimal;
+mod pld;
+mod rdp;
+mod sum;
+mod theorem_1;
+mod tight;
+
+pub use gaussian::{Gaussian, gaussian_delta, gaussian_epsilon};
+pub use optimal::Optimal;
+pub use pld::Pld;
+pub use rdp::Rdp;
+pub use sum::Sum;
+pub use theorem_1::Theorem1;
+pub use tight::Tight;
+
+use crate::{Event, Ledger};
+
+/// Turns a ledger into the epsilon of an (epsilon, delta) guarantee. It reads the ledger and nothing else,
+/// so that anyone can recompute the figure that a run reports.
+pub trait Accountant {
+    /// The smallest epsilon this accountant can prove for everything in `ledger` at this `delta`; rounds up.
+    fn epsilon(&self, ledger: &Ledger, delta: f64) -> f64;
+}
+
+/// The delta to account with: in [0, 1).
+fn within(delta: f64) -> f64 {
+    if delta > 0.0 { delta.min(1.0f64.next_down()) } else { 0.0 }
+}
+
+/// The value that every accountant must give, where there is one: 0 for nothing, infinity for an exact value.
+fn settled(ledger: &Ledger) -> Option<f64> {
+    if ledger.charges().any(|charge| charge.event == Event::Reveal) {
+        return Some(f64::INFINITY);
+    }
+    (ledger.releases() == 0).then_some(0.0)
+}
+
+/// The pure steps: epsilon of one, and how many.
+fn pure_steps(ledger: &Ledger) -> impl Iterator<Item = (f64, u64)> {
+    let pure = |event| matches!(event, Event::Laplace { .. } | Event::RandomizedResponse { .. });
+    let charges = ledger.charges().filter(move |charge| pure(charge.event));
+    charges.map(|charge| (charge.event.pure_epsilon(), charge.count))
+}
+
+/// The Gaussian steps: mu = Delta_2 / sigma of one, and how many.
+fn gaussian_steps(ledger: &Ledger) -> impl Iterator<Item = (f64, u64)> {
+    ledger.charges().filter_map(|charge| match charge.event {
+        Event::Gaussian { noise_multiplier } => Some((1.0 / noise_multiplier, charge.count)),
+        _ => None,
+    })
+}

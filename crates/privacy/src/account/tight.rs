@@ -1,0 +1,29 @@
+//! The least epsilon that any accountant proves. Proof: `proofs/tight.md`.
+
+use super::{Accountant, Gaussian, Optimal, Pld, Rdp, Sum, Theorem1, settled};
+use crate::{Event, Ledger};
+
+/// The best valid accountant for this ledger: the exact one where there is one, else the least of all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tight;
+
+impl Accountant for Tight {
+    fn epsilon(&self, ledger: &Ledger, delta: f64) -> f64 {
+        if let Some(epsilon) = settled(ledger) {
+            return epsilon;
+        }
+        let mut events = ledger.charges().map(|charge| charge.event);
+        let exact: Option<&dyn Accountant> = match events.next() {
+            Some(Event::Gaussian { .. }) if events.all(|event| matches!(event, Event::Gaussian { .. })) => {
+                Some(&Gaussian)
+            }
+            Some(Event::RandomizedResponse { .. }) if events.next().is_none() => Some(&Optimal),
+            _ => None,
+        };
+        if let Some(exact) = exact {
+            return exact.epsilon(ledger, delta);
+        }
+        let all: [&dyn Accountant; 5] = [&Sum, &Theorem1, &Optimal, &Rdp, &Pld];
+        all.into_iter().map(|accountant| accountant.epsilon(ledger, delta)).fold(f64::INFINITY, f64::min)
+    }
+}
