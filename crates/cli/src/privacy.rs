@@ -230,7 +230,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
                 println!("{}", serde_json::json!({ "epsilon": epsilon, "delta": delta, "accountant": name }));
             } else if !output.quiet {
                 let sentence = format!(
-                    "{} of {multiplier} times the {} keep epsilon = {} at delta = {delta} ({name}).",
+                    "{} of {multiplier} times the {}: epsilon = {} at delta = {delta} ({name}).",
                     resolved.releases(),
                     resolved.sensitivity(),
                     up(epsilon),
@@ -253,7 +253,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
                 println!("{answer}");
             } else if !output.quiet {
                 let sentence = format!(
-                    "{} keep epsilon = {epsilon} at delta = {delta} with {} times the {} ({name}).",
+                    "{}: epsilon = {epsilon} at delta = {delta} takes {} times the {} ({name}).",
                     resolved.releases(),
                     up(multiplier),
                     resolved.sensitivity(),
