@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 const HELP: &str = "\
 Usage: cargo xtask CHORE
 
-  test    formatting, lints and every test; what CI runs (a few minutes)
+  test    formatting, lints, documentation and every test; what CI runs (a few minutes)
   soak    the long versions of the tests: 200 seeds of faults, larger problems (about half an hour)
   bench   the cost of a wake against a bare loop; close other programs first (two minutes)
 ";
@@ -38,6 +38,8 @@ fn test() -> bool {
             eprintln!("SKIPPED {tool}: not installed (rustup component add {tool})");
         }
     }
+    let mut document = cargo(&["doc", "--release", "--workspace", "--no-deps", "--quiet"]);
+    ok &= run("documentation", document.env("RUSTDOCFLAGS", "--deny warnings"));
     run("tests", &mut cargo(&["test", "--release", "--workspace"])) && ok
 }
 

@@ -36,17 +36,8 @@ enum Generate {
     /// Linear classification: each agent's labels come from its own direction in a plane; agents with similar directions are
     /// neighbours (Bellet et al. 2018, section 5.1)
     Linear {
-        /// How many agents
-        #[arg(long, value_name = "N", default_value_t = 100)]
-        agents: usize,
-
-        /// How many features
-        #[arg(long, value_name = "P", default_value_t = 50)]
-        dimension: usize,
-
-        /// Everything is drawn from it
-        #[arg(long, value_name = "N", default_value_t = 1)]
-        seed: u64,
+        #[command(flatten)]
+        size: LinearArguments,
 
         /// Flip labels of test points too, so that accuracies cannot exceed 0.95
         #[arg(long)]
@@ -57,16 +48,33 @@ enum Generate {
     },
 }
 
+/// The size of a synthetic linear task.
+#[derive(clap::Args)]
+pub struct LinearArguments {
+    /// How many agents
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub agents: usize,
+
+    /// How many features
+    #[arg(long, value_name = "P", default_value_t = 50)]
+    pub dimension: usize,
+
+    /// The seed from which everything is drawn
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+impl LinearArguments {
+    pub fn options(&self) -> LinearOptions {
+        let Self { agents, dimension, seed } = *self;
+        LinearOptions { agents, dimension, seed, ..LinearOptions::default() }
+    }
+}
+
 pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     match (&arguments.command, &arguments.file) {
-        (Some(DataCommand::Generate { kind: Generate::Linear { agents, dimension, seed, flip_test, out } }), _) => {
-            let options = LinearOptions {
-                agents: *agents,
-                dimension: *dimension,
-                seed: *seed,
-                flip_test: *flip_test,
-                ..LinearOptions::default()
-            };
+        (Some(DataCommand::Generate { kind: Generate::Linear { size, flip_test, out } }), _) => {
+            let options = LinearOptions { flip_test: *flip_test, ..size.options() };
             generate::write(&options, &out.out, out.force)?;
             if output.json {
                 println!("{}", serde_json::json!({ "out": out.out, "files": generate::FILES }));

@@ -1,9 +1,9 @@
 //! `sottovoce demo`: what collaboration brings, on a task made up on the spot.
 
-use crate::{Output, RunArguments, screen, train::describe};
+use crate::{Output, RunArguments, data::LinearArguments, screen, train::describe};
 use sottovoce_core::PeerId;
 use sottovoce_lab::folder::Folder;
-use sottovoce_lab::generate::{self, LinearOptions};
+use sottovoce_lab::generate;
 use sottovoce_lab::load::{Loaded, load};
 use sottovoce_lab::plot::number;
 use sottovoce_lab::run_folder;
@@ -22,17 +22,8 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", default_value = "sottovoce-demo")]
     out: PathBuf,
 
-    /// How many agents
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    agents: usize,
-
-    /// How many features
-    #[arg(long, value_name = "P", default_value_t = 50)]
-    dimension: usize,
-
-    /// The seed of the data and of the runs
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    #[command(flatten)]
+    size: LinearArguments,
 
     #[command(flatten)]
     run: RunArguments,
@@ -40,17 +31,12 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     screen::watch_for_stop();
-    let options = LinearOptions {
-        agents: arguments.agents,
-        dimension: arguments.dimension,
-        seed: arguments.seed,
-        ..LinearOptions::default()
-    };
+    let LinearArguments { agents, dimension, seed } = arguments.size;
     let (task_folder, run_target) = (arguments.out.join("task"), arguments.out.join("run"));
     let folder = Folder::begin(&run_target, true, run_folder::FILES)?;
-    generate::write(&options, &task_folder, true)?;
+    generate::write(&arguments.size.options(), &task_folder, true)?;
     let mut task = Task::read(&task_folder.join("task.toml"))?;
-    task.set_seed(arguments.seed)?;
+    task.set_seed(seed)?;
     let loaded = load(&task)?;
     if !output.quiet && !output.json {
         println!("{}\n", describe(&loaded));
@@ -68,10 +54,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     }
     // Model propagation minimizes an objective of its own, and with another trade-off: its Q is not on the same scale.
     runs[1].samples.iter_mut().for_each(|sample| sample.objective = None);
-    let commands = vec![format!(
-        "sottovoce demo --agents {} --dimension {} --seed {}",
-        arguments.agents, arguments.dimension, arguments.seed
-    )];
+    let commands = vec![format!("sottovoce demo --agents {agents} --dimension {dimension} --seed {seed}")];
     let runs_by_name: Vec<&Trained> = runs.iter().collect();
     let summary = run_folder::write(&folder, &loaded, &runs_by_name, commands)?;
     if screen::stopped() {

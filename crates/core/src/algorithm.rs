@@ -25,7 +25,7 @@ pub trait Algorithm: Sized + Sync {
     /// The agent's clock ticked.
     fn on_wake(&self, me: &mut Self::State, data: Self::Data<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted>;
 
-    /// A letter arrived. The driver drops and counts what is rejected.
+    /// A letter arrived. The driver drops and counts what is rejected; algorithms without letters reject all.
     fn on_letter(
         &self,
         me: &mut Self::State,
@@ -33,7 +33,10 @@ pub trait Algorithm: Sized + Sync {
         from: PeerId,
         letter: Self::Letter<'_>,
         cx: &mut Cx<'_>,
-    ) -> Result<(), Reject>;
+    ) -> Result<(), Reject> {
+        let _ = (me, data, from, letter, cx);
+        Err(Reject::Malformed)
+    }
 
     /// The agent's model now: what it posted last, or what it would tell. For the agent's owner only.
     fn model<'a>(&self, me: &'a Self::State, posted: &'a [f64]) -> &'a [f64];

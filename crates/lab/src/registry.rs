@@ -1,6 +1,6 @@
 //! The algorithms, one line each.
 //!
-//! An [`Algorithm`](sottovoce_core::Algorithm) is no trait object, so a caller brings a [`Visitor`] that is generic over it.
+//! An [`Algorithm`] is no trait object, so a caller brings a [`Visitor`] that is generic over it.
 
 use crate::error::Mistake;
 use crate::load::Loaded;

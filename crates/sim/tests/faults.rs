@@ -11,7 +11,7 @@ use sottovoce_algorithms::{
         propagation,
     },
 };
-use sottovoce_core::{Activity, Algorithm, Cx, Graph, NoLetter, PeerId, Reject, Rows};
+use sottovoce_core::{Activity, Algorithm, Cx, Graph, NoLetter, PeerId, Rows};
 use sottovoce_privacy::Exhausted;
 use sottovoce_sim::{Clock, Faults, Partition, Schedule, Settings, Simulation, Status};
 use support::*;
@@ -190,10 +190,6 @@ impl Algorithm for Counting {
         let post = cx.gate.reveal(std::slice::from_ref(count))?;
         cx.outbox.post(post);
         Ok(Activity { moved: 1.0 })
-    }
-
-    fn on_letter(&self, _: &mut f64, _: (), _: PeerId, letter: NoLetter, _: &mut Cx<'_>) -> Result<(), Reject> {
-        match letter {}
     }
 
     fn model<'a>(&self, count: &'a f64, _posted: &'a [f64]) -> &'a [f64] {

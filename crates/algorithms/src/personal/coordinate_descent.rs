@@ -20,7 +20,7 @@ use crate::{
     objective,
     reference::local::solitary_model,
 };
-use sottovoce_core::{Activity, Algorithm, Cx, NoLetter, PeerId, Peers, Posts, Reject};
+use sottovoce_core::{Activity, Algorithm, Cx, NoLetter, Peers, Posts};
 use sottovoce_privacy::Exhausted;
 
 /// The hyper-parameters, before they are checked.
@@ -140,17 +140,6 @@ impl Algorithm for CoordinateDescent {
         Ok(Activity { moved })
     }
 
-    fn on_letter(
-        &self,
-        _me: &mut State,
-        _shard: Shard<'_>,
-        _from: PeerId,
-        letter: NoLetter,
-        _cx: &mut Cx<'_>,
-    ) -> Result<(), Reject> {
-        match letter {}
-    }
-
     fn model<'a>(&self, me: &'a State, posted: &'a [f64]) -> &'a [f64] {
         match me {
             State::Joined(_) => posted,
@@ -202,7 +191,7 @@ mod tests {
     use super::*;
     use crate::Problem;
     use crate::testing::{SMOOTH, everyone, means_on_a_path, normals, random_problem};
-    use sottovoce_core::{Coin, Outbox, Rows, Time};
+    use sottovoce_core::{Coin, Outbox, PeerId, Rows, Time};
     use sottovoce_privacy::{Budget, Gate};
 
     fn config(problem: &Problem) -> CoordinateDescentConfig {

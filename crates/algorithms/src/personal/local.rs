@@ -5,7 +5,7 @@
 //! Differs from the paper: nothing.
 
 use crate::{Shard, reference::local::solitary_model};
-use sottovoce_core::{Activity, Algorithm, Cx, NoLetter, PeerId, Reject};
+use sottovoce_core::{Activity, Algorithm, Cx, NoLetter};
 use sottovoce_privacy::Exhausted;
 
 /// Everyone for themselves: the model is computed at the start and nothing is ever sent.
@@ -33,17 +33,6 @@ impl Algorithm for Local {
 
     fn on_wake(&self, _me: &mut State, _shard: Shard<'_>, _cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
         Ok(Activity { moved: 0.0 })
-    }
-
-    fn on_letter(
-        &self,
-        _me: &mut State,
-        _shard: Shard<'_>,
-        _from: PeerId,
-        letter: NoLetter,
-        _cx: &mut Cx<'_>,
-    ) -> Result<(), Reject> {
-        match letter {}
     }
 
     fn model<'a>(&self, me: &'a State, _posted: &'a [f64]) -> &'a [f64] {
