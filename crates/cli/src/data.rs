@@ -1,6 +1,6 @@
 //! `sottovoce data`: describe a data set, or generate a task with one.
 
-use crate::{OutArguments, Output};
+use crate::{OutArguments, Output, screen};
 use clap::Subcommand;
 use sottovoce_lab::describe::describe;
 use sottovoce_lab::error::Mistake;
@@ -77,19 +77,19 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
             let options = LinearOptions { flip_test: *flip_test, ..size.options() };
             generate::write(&options, &out.out, out.force)?;
             if output.json {
-                println!("{}", serde_json::json!({ "out": out.out, "files": generate::FILES }));
+                screen::say(serde_json::json!({ "out": out.out, "files": generate::FILES }))?;
             } else if !output.quiet {
-                println!("Wrote {}: {}", out.out.display(), generate::FILES.join(", "));
-                println!("Next: sottovoce train {} --out run", out.out.join("task.toml").display());
+                screen::say(format!("Wrote {}: {}", out.out.display(), generate::FILES.join(", ")))?;
+                screen::say(format!("Next: sottovoce train {} --out run", out.out.join("task.toml").display()))?;
             }
             Ok(())
         }
         (None, Some(file)) => {
             let summary = describe(file, arguments.agents.as_deref())?;
             if output.json {
-                println!("{}", serde_json::to_string_pretty(&summary).expect("a summary is JSON"));
+                screen::say(serde_json::to_string_pretty(&summary).expect("a summary is JSON"))?;
             } else if !output.quiet {
-                println!("{summary}");
+                screen::say(&summary)?;
             }
             Ok(())
         }

@@ -2,6 +2,7 @@
 
 use crate::{Output, RunArguments, data::LinearArguments, screen, train::describe};
 use sottovoce_core::PeerId;
+use sottovoce_lab::error::Mistake;
 use sottovoce_lab::folder::Folder;
 use sottovoce_lab::generate;
 use sottovoce_lab::load::{Loaded, load};
@@ -39,7 +40,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     task.set_seed(seed)?;
     let loaded = load(&task)?;
     if !output.quiet && !output.json {
-        println!("{}\n", describe(&loaded));
+        screen::say(format!("{}\n", describe(&loaded)))?;
     }
     let mut softer = loaded.clone();
     softer.problem.trade_off = PROPAGATION_TRADE_OFF;
@@ -57,23 +58,20 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     let commands = vec![format!("sottovoce demo --agents {agents} --dimension {dimension} --seed {seed}")];
     let runs_by_name: Vec<&Trained> = runs.iter().collect();
     let summary = run_folder::write(&folder, &loaded, &runs_by_name, commands)?;
-    if screen::stopped() {
-        return Err(Halt::Interrupted);
-    }
     folder.finish()?;
     if output.json {
-        println!("{}", serde_json::to_string(&summary).expect("a summary is JSON"));
+        screen::say(serde_json::to_string(&summary).expect("a summary is JSON"))?;
     } else if !output.quiet {
-        by_algorithm(&runs);
-        println!();
-        by_size(&loaded, &runs[0], &runs[2]);
-        println!("\nReport: {}", run_target.join("report.html").display());
-        println!("The task is in {}; change it and run `sottovoce train` on it.", task_folder.display());
+        by_algorithm(&runs)?;
+        screen::say("")?;
+        by_size(&loaded, &runs[0], &runs[2])?;
+        screen::say(format!("\nReport: {}", run_target.join("report.html").display()))?;
+        screen::say(format!("The task is in {}; change it and run `sottovoce train` on it.", task_folder.display()))?;
     }
     Ok(())
 }
 
-fn by_algorithm(runs: &[Trained]) {
+fn by_algorithm(runs: &[Trained]) -> Result<(), Mistake> {
     let header = ["algorithm", "test accuracy", "gain", "agents gain", "lose", "vectors sent", "time"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     let alone = &runs[0];
@@ -93,11 +91,11 @@ fn by_algorithm(runs: &[Trained]) {
             number::seconds(run.seconds),
         ]);
     }
-    screen::table(&rows);
+    screen::table(&rows)
 }
 
 /// Who gains: agents in four groups by how many points they have.
-fn by_size(loaded: &Loaded, alone: &Trained, together: &Trained) {
+fn by_size(loaded: &Loaded, alone: &Trained, together: &Trained) -> Result<(), Mistake> {
     let size = |k: usize| loaded.problem.data.size(PeerId(k as u32));
     let sizes = || (0..loaded.problem.agents()).map(size);
     let (smallest, largest) = (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0));
@@ -125,5 +123,5 @@ fn by_size(loaded: &Loaded, alone: &Trained, together: &Trained) {
             number::change(after - before),
         ]);
     }
-    screen::table(&rows);
+    screen::table(&rows)
 }

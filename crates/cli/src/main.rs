@@ -88,7 +88,7 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
         Err(Halt::Interrupted) => {
-            eprintln!("stopped; nothing was written");
+            eprintln!("stopped");
             ExitCode::from(130)
         }
     }

@@ -170,9 +170,15 @@ impl Resolved {
     }
 
     /// Prints the chosen accountant's value and, beside it, what the others say.
-    fn print(&self, sentence: &str, column: &str, chosen: f64, value: impl Fn(Method) -> Result<f64, Mistake>) {
-        println!("{sentence}");
-        println!("For one record replaced by another, against someone who sees every release.\n");
+    fn print(
+        &self,
+        sentence: &str,
+        column: &str,
+        chosen: f64,
+        value: impl Fn(Method) -> Result<f64, Mistake>,
+    ) -> Result<(), Mistake> {
+        screen::say(sentence)?;
+        screen::say("For one record replaced by another, against someone who sees every release.\n")?;
         let mut rows = vec![vec!["accountant".to_owned(), column.to_owned()]];
         for &method in Method::value_variants() {
             let cell = match value(method) {
@@ -182,7 +188,7 @@ impl Resolved {
             };
             rows.push(vec![method.name().to_owned(), cell]);
         }
-        screen::table(&rows);
+        screen::table(&rows)
     }
 
     /// "1 000 releases with Laplace noise".
@@ -227,7 +233,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
                 return Err(Mistake::new(format!("{what}; accepted: more noise")).into());
             }
             if output.json {
-                println!("{}", serde_json::json!({ "epsilon": epsilon, "delta": delta, "accountant": name }));
+                screen::say(serde_json::json!({ "epsilon": epsilon, "delta": delta, "accountant": name }))?;
             } else if !output.quiet {
                 let sentence = format!(
                     "{} of {multiplier} times the {}: epsilon = {} at delta = {delta} ({name}).",
@@ -235,7 +241,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
                     resolved.sensitivity(),
                     up(epsilon),
                 );
-                resolved.print(&sentence, "epsilon", epsilon, |method| resolved.epsilon(multiplier, method));
+                resolved.print(&sentence, "epsilon", epsilon, |method| resolved.epsilon(multiplier, method))?;
             }
         }
         PrivacyCommand::Noise { releases, epsilon } => {
@@ -250,7 +256,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
                 let answer = serde_json::json!({
                     "noise_multiplier": multiplier, "epsilon": epsilon, "delta": delta, "accountant": name
                 });
-                println!("{answer}");
+                screen::say(&answer)?;
             } else if !output.quiet {
                 let sentence = format!(
                     "{}: epsilon = {epsilon} at delta = {delta} takes {} times the {} ({name}).",
@@ -259,7 +265,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
                     resolved.sensitivity(),
                 );
                 resolved
-                    .print(&sentence, "noise multiplier", multiplier, |method| resolved.multiplier(epsilon, method));
+                    .print(&sentence, "noise multiplier", multiplier, |method| resolved.multiplier(epsilon, method))?;
             }
         }
     }

@@ -1,28 +1,33 @@
-//! What a person sees while a run goes on, and how they stop it.
+//! What a person sees, and how they stop a run.
 
 use crate::Output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use sottovoce_lab::error::Mistake;
+use sottovoce_lab::folder;
 use sottovoce_lab::plot::number;
 use sottovoce_lab::train::Progress;
+use std::io::{ErrorKind, Write};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-static STOP: AtomicBool = AtomicBool::new(false);
-
-/// Lets Ctrl-C end the run in order. A second one ends the program at once.
+/// Lets Ctrl-C end the program at once, whatever it is doing, without leaving half a folder.
 pub fn watch_for_stop() {
     let installed = ctrlc::set_handler(|| {
-        if STOP.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
-        }
+        folder::abandon_all();
+        eprintln!("stopped");
+        std::process::exit(130);
     });
-    // Without a handler Ctrl-C ends the program at once, which leaves no broken output either.
+    // Without a handler Ctrl-C ends the program all the same; a hidden folder may then be left.
     drop(installed);
 }
 
-/// Whether the user asked to stop.
-pub fn stopped() -> bool {
-    STOP.load(Ordering::SeqCst)
+/// Prints to standard output. Whoever closed it wants no more; a disk that is full is a mistake to tell.
+pub fn say(text: impl std::fmt::Display) -> Result<(), Mistake> {
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Mistake::new(format!("standard output cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A progress bar on a terminal; nothing elsewhere, or when it shall be quiet.
@@ -36,7 +41,7 @@ impl Bar {
         Bar(ProgressBar::with_draw_target(None, target).with_style(style).with_prefix(name.to_owned()))
     }
 
-    /// Shows how far the run is, and says whether to go on.
+    /// Shows how far the run is.
     pub fn show(&self, progress: Progress) -> ControlFlow<()> {
         self.0.set_length(progress.planned);
         self.0.set_position(progress.wakes);
@@ -46,7 +51,7 @@ impl Bar {
             (None, Some(objective)) => format!("{wakes}, objective {}", number::significant(objective, 5)),
             (None, None) => wakes,
         });
-        if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        ControlFlow::Continue(())
     }
 }
 
@@ -57,7 +62,7 @@ impl Drop for Bar {
 }
 
 /// Prints a table: the first column to the left, the others to the right.
-pub fn table(rows: &[Vec<String>]) {
+pub fn table(rows: &[Vec<String>]) -> Result<(), Mistake> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |k: usize| rows.iter().filter_map(|row| row.get(k)).map(|cell| cell.chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -70,6 +75,7 @@ pub fn table(rows: &[Vec<String>]) {
                 line += &format!("   {cell:>width$}");
             }
         }
-        println!("{}", line.trim_end());
+        say(line.trim_end())?;
     }
+    Ok(())
 }

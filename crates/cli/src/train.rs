@@ -38,16 +38,16 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     if arguments.dry_run {
         let loaded = load(&task)?;
         if output.json {
-            println!("{}", sizes(&loaded));
+            screen::say(sizes(&loaded))?;
         } else if !output.quiet {
-            println!("{}\nNothing was run: --dry-run.", describe(&loaded));
+            screen::say(format!("{}\nNothing was run: --dry-run.", describe(&loaded)))?;
         }
         return Ok(());
     }
     let folder = Folder::begin(&arguments.out.out, arguments.out.force, run_folder::FILES)?;
     let loaded = load(&task)?;
     if !output.quiet && !output.json {
-        println!("{}", describe(&loaded));
+        screen::say(describe(&loaded))?;
     }
     let threads = arguments.run.threads();
     let bar = screen::Bar::new(output, loaded.task.algorithm.name());
@@ -65,15 +65,12 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         arguments.out.out.display()
     );
     let summary = run_folder::write(&folder, &loaded, &runs, vec![command])?;
-    if screen::stopped() {
-        return Err(Halt::Interrupted);
-    }
     folder.finish()?;
     if output.json {
-        println!("{}", serde_json::to_string(&summary).expect("a summary is JSON"));
+        screen::say(serde_json::to_string(&summary).expect("a summary is JSON"))?;
     } else if !output.quiet {
-        println!("{}", tell(&summary));
-        println!("Report: {}", arguments.out.out.join("report.html").display());
+        screen::say(tell(&summary, loaded.task.run.tolerance.is_some()))?;
+        screen::say(format!("Report: {}", arguments.out.out.join("report.html").display()))?;
     }
     Ok(())
 }
@@ -106,7 +103,7 @@ pub fn describe(loaded: &Loaded) -> String {
     )
 }
 
-fn tell(summary: &Summary) -> String {
+fn tell(summary: &Summary, tolerance: bool) -> String {
     let mut text = match (summary.accuracy, summary.rmse) {
         (Some(scores), _) | (None, Some(scores)) => format!(
             "{}: {} alone, {} together; {} agents gain, {} lose.",
@@ -124,7 +121,11 @@ fn tell(summary: &Summary) -> String {
         number::count(summary.vectors_sent),
         number::bytes(summary.bytes_sent),
         number::seconds(summary.seconds),
-        if summary.quiet { ", all quiet" } else { "" },
+        match (summary.quiet, tolerance) {
+            (true, _) => ", all quiet",
+            (false, true) => ", NOT quiet: more wakes-per-agent are needed",
+            (false, false) => "",
+        },
         summary.objective.map_or("-".to_owned(), |objective| number::significant(objective, 6))
     );
     text

@@ -171,6 +171,21 @@ fn a_dry_run_checks_everything_and_writes_nothing() {
     assert_eq!(entries(place.path()), before);
 }
 
+/// `sottovoce train ... | head -1`: the run is whole all the same.
+#[test]
+fn a_reader_who_has_seen_enough_is_no_error() {
+    let place = place();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sottovoce"))
+        .current_dir(place.path())
+        .args(["train", "task.toml", "--out", "run"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stdout.take());
+    assert!(child.wait().expect("it ends").success());
+    assert!(place.path().join("run/report.html").exists());
+}
+
 #[cfg(unix)]
 #[test]
 fn a_run_stopped_by_a_signal_leaves_no_output() {

@@ -217,13 +217,7 @@ pub(crate) fn norm(x: &[f64], normalize: Normalize) -> f64 {
 
 /// x <- x / max(1, |x|).
 fn shrink(x: &mut [f64], normalize: Normalize) {
-    let mut length = norm(x, normalize);
-    if length.is_infinite() {
-        // The norm overflows: x / |x| is the same for x divided by its largest coordinate.
-        let largest = x.iter().fold(0.0f64, |largest, v| largest.max(v.abs()));
-        x.iter_mut().for_each(|v| *v /= largest);
-        length = norm(x, normalize);
-    }
+    let length = norm(x, normalize);
     if length > 1.0 {
         x.iter_mut().for_each(|v| *v /= length);
     }

@@ -4,6 +4,25 @@ use crate::error::Mistake;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Folders under construction in this process. Whoever holds the lock may rename or remove one.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes every folder under construction, for a process that is about to end. It waits for one that is just appearing, and no
+/// other can be begun or appear after it: the lock is never given back.
+pub fn abandon_all() {
+    let unfinished = unfinished();
+    for partial in unfinished.iter() {
+        // Nobody is left to hear about a failure here.
+        let _ = fs::remove_dir_all(partial);
+    }
+    std::mem::forget(unfinished);
+}
 
 /// A folder under construction beside the place where it will appear. Dropped unfinished, it leaves nothing.
 #[derive(Debug)]
@@ -38,6 +57,7 @@ impl Folder {
         hidden.push(name);
         hidden.push(format!(".partial-{}", std::process::id()));
         let partial = target.with_file_name(hidden);
+        unfinished().push(partial.clone());
         // What a killed process of the same number left behind.
         if partial.symlink_metadata().is_ok() {
             fs::remove_dir_all(&partial).map_err(|error| Mistake::io(&partial, "removed", &error))?;
@@ -69,6 +89,7 @@ impl Folder {
 
     /// Makes the folder appear.
     pub fn finish(mut self) -> Result<(), Mistake> {
+        let _appearing = unfinished();
         let cannot = |error: std::io::Error| Mistake::io(&self.target, "created", &error);
         if self.replace {
             only_ours(&self.target, &self.ours)?;
@@ -97,6 +118,7 @@ impl Drop for Folder {
             // Nobody is left to hear about a failure here.
             let _ = fs::remove_dir_all(&self.partial);
         }
+        unfinished().retain(|partial| *partial != self.partial);
     }
 }
 

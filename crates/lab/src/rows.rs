@@ -168,6 +168,13 @@ pub fn open(file: &Path) -> Result<Box<dyn Read>, Mistake> {
     Ok(Box::new(opened))
 }
 
+/// What is accepted as a feature or a label. Sums of products of such numbers stay finite.
+const MODERATE: &str = "a finite number, at most 1e75 in size";
+
+fn is_moderate(value: f64) -> bool {
+    value.abs() <= 1e75
+}
+
 /// A number as a file writes it. Not necessarily finite.
 pub fn number(field: &[u8]) -> Option<f64> {
     std::str::from_utf8(field).ok()?.trim().parse().ok()
@@ -239,17 +246,17 @@ pub fn read_points(
             }
             owners.push(last.1);
             let y = number(&record[1])
-                .filter(|y| y.is_finite())
-                .ok_or_else(|| at.mistake(format!("label is {}; accepted: a finite number", quote(&record[1]))))?;
+                .filter(|y| is_moderate(*y))
+                .ok_or_else(|| at.mistake(format!("label is {}; accepted: {MODERATE}", quote(&record[1]))))?;
             labels.push(label(y, at)?);
             for field in record.iter().skip(2) {
                 match number(field) {
-                    Some(x) if x.is_finite() => features.push(x),
+                    Some(x) if is_moderate(x) => features.push(x),
                     _ if missing == Missing::Count && is_missing(field) => features.push(f64::NAN),
                     _ => {
                         let column = &header[2 + features.len() % (header.len() - 2)];
                         let what = format!("column {} is {}", quote(column), quote(field));
-                        return Err(at.mistake(format!("{what}; accepted: a finite number")));
+                        return Err(at.mistake(format!("{what}; accepted: {MODERATE}")));
                     }
                 }
             }
@@ -294,13 +301,13 @@ pub fn read_libsvm(
         let mut tokens = text.split(|byte| byte.is_ascii_whitespace()).filter(|token| !token.is_empty());
         let Some(first) = tokens.next() else { return Ok(()) };
         let y = number(first)
-            .filter(|y| y.is_finite())
-            .ok_or_else(|| at.mistake(format!("label is {}; accepted: a finite number", quote(first))))?;
+            .filter(|y| is_moderate(*y))
+            .ok_or_else(|| at.mistake(format!("label is {}; accepted: {MODERATE}", quote(first))))?;
         sparse.labels.push(label(y, at)?);
         let mut before = 0;
         for token in tokens {
             let (index, value) = entry(token).ok_or_else(|| {
-                let accepted = format!("index:value, the index from 1 to {LIBSVM_INDEX_MAX}, the value finite");
+                let accepted = format!("index:value, the index from 1 to {LIBSVM_INDEX_MAX}, the value {MODERATE}");
                 at.mistake(format!("{} is no entry; accepted: {accepted}", quote(token)))
             })?;
             if index <= before {
@@ -329,7 +336,7 @@ pub fn read_libsvm(
 fn entry(token: &[u8]) -> Option<(u32, f64)> {
     let colon = token.iter().position(|&byte| byte == b':')?;
     let index: u32 = std::str::from_utf8(&token[..colon]).ok()?.parse().ok()?;
-    let value = number(&token[colon + 1..]).filter(|value| value.is_finite())?;
+    let value = number(&token[colon + 1..]).filter(|value| is_moderate(*value))?;
     (1..=LIBSVM_INDEX_MAX).contains(&index).then_some((index, value))
 }
 
