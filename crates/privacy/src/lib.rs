@@ -17,12 +17,17 @@ pub mod calibrate;
 mod event;
 mod gate;
 mod ledger;
+mod noise;
 mod normal;
+mod plan;
 mod released;
 mod round;
+pub mod sensitivity;
 
 pub use account::{Accountant, Gaussian, Optimal, Pld, Rdp, Sum, Theorem1, Tight, gaussian_delta, gaussian_epsilon};
 pub use event::{Audience, BadCharge, Event};
-pub use gate::{Budget, Exhausted, Gate};
+pub use gate::{Exhausted, Gate};
 pub use ledger::{Charge, Ledger};
+pub use noise::{Idealized, NoNoise, Noise, Simulated};
+pub use plan::{BadPlan, Plan};
 pub use released::{Public, Released};

@@ -54,8 +54,7 @@ fn settled(ledger: &Ledger) -> Option<f64> {
 
 /// The pure steps: epsilon of one, and how many.
 fn pure_steps(ledger: &Ledger) -> impl Iterator<Item = (f64, u64)> {
-    let pure = |event| matches!(event, Event::Laplace { .. } | Event::RandomizedResponse { .. });
-    let charges = ledger.charges().filter(move |charge| pure(charge.event));
+    let charges = ledger.charges().filter(|charge| !matches!(charge.event, Event::Reveal | Event::Gaussian { .. }));
     charges.map(|charge| (charge.event.pure_epsilon(), charge.count))
 }
 

@@ -17,7 +17,9 @@ impl Accountant for Tight {
             Some(Event::Gaussian { .. }) if events.all(|event| matches!(event, Event::Gaussian { .. })) => {
                 Some(&Gaussian)
             }
-            Some(Event::RandomizedResponse { .. }) if events.next().is_none() => Some(&Optimal),
+            Some(Event::RandomizedResponse { .. } | Event::GammaNorm { .. }) if events.next().is_none() => {
+                Some(&Optimal)
+            }
             _ => None,
         };
         if let Some(exact) = exact {

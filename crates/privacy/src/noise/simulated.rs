@@ -1,0 +1,24 @@
+//! Noise in a simulator: any kind, chosen when a run starts.
+
+use super::{Idealized, NoNoise, Noise, sealed::Sealed};
+use crate::Event;
+
+/// The noise of a simulated agent. A real peer does not take it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Simulated {
+    /// The run is not private.
+    None,
+    /// Fast, in floating point.
+    Idealized(Idealized),
+}
+
+impl Sealed for Simulated {}
+
+impl Noise for Simulated {
+    fn perturb(&mut self, event: Event, sensitivity: f64, values: &mut [f64]) {
+        match self {
+            Simulated::None => NoNoise.perturb(event, sensitivity, values),
+            Simulated::Idealized(noise) => noise.perturb(event, sensitivity, values),
+        }
+    }
+}
