@@ -20,6 +20,7 @@ mod ledger;
 mod noise;
 mod normal;
 mod plan;
+pub mod planted;
 mod released;
 mod round;
 pub mod sensitivity;

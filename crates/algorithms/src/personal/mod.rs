@@ -5,8 +5,13 @@ pub mod admm;
 mod admm_tests;
 mod config;
 pub mod coordinate_descent;
+pub mod home;
+pub mod input_perturbation;
 pub mod letter;
 pub mod local;
 pub mod model_propagation;
+pub mod private_coordinate_descent;
+#[cfg(test)]
+mod private_coordinate_descent_tests;
 
 pub use config::ConfigError;
