@@ -99,7 +99,7 @@ pub fn describe(loaded: &Loaded) -> String {
         number::count(problem.data.len() as u64),
         number::count(problem.graph.edge_count() as u64),
         loaded.task.algorithm.name(),
-        run_folder::privacy_line(loaded.task.algorithm)
+        run_folder::privacy_line(&loaded.task)
     )
 }
 

@@ -118,7 +118,7 @@ pub const GRAPH_KINDS: &[&str] =
 #[rustfmt::skip]
 pub const KEYS: &[Key] = &[
     key("name", Kind::Text, "`\"task\"`", "What the report calls the task."),
-    key("algorithm", Kind::Choice(&["local", "model-propagation", "coordinate-descent", "admm"]), "required", "What the agents run."),
+    key("algorithm", Kind::Choice(&["local", "model-propagation", "coordinate-descent", "admm", "input-perturbation"]), "required", "What the agents run."),
 
     key("data", Kind::Table, "required", "Whose points, and how they are prepared."),
     key("data.train", Kind::File, "required", "Training points: `.csv` with the header `agent,label,<feature>...`, or `.libsvm` / `.svm`; each also with `.gz`."),
@@ -128,7 +128,7 @@ pub const KEYS: &[Key] = &[
     key("data.agents", Kind::File, "required for libsvm", "The agent of each line of a libsvm training file, one name per line."),
     key("data.test-agents", Kind::File, "required for libsvm", "The same for a libsvm test file."),
     key("data.normalize", Kind::Choice(&["none", "l1", "l2"]), "`\"none\"`", "Divides each x by max(1, \\|x\\|) in this norm."),
-    key("data.feature-bound", Kind::Number(ABOVE_0), "1 with `normalize`, else none", "A public bound on \\|x\\| in the norm of the privacy mechanism. Not used without privacy."),
+    key("data.feature-bound", Kind::Number(ABOVE_0), "1 with `normalize`, else none", "A public bound on \\|x\\|, in L2 for Gaussian noise and in L1 for Laplace noise, before an intercept. A private task without one is refused; not used without privacy."),
 
     key("graph", Kind::Table, "required", "Who works with whom: `edges` or `kind`, not both."),
     key("graph.edges", Kind::File, "none", "A `.csv` or `.csv.gz` with the header `a,b,weight`: undirected, each pair once, weights above 0."),
@@ -150,14 +150,14 @@ pub const KEYS: &[Key] = &[
     key("model.trade-off", Kind::Number(ABOVE_0), "1.0", "mu: the weight of the agents' own losses against the agreement with their neighbours."),
     key("model.intercept", Kind::Switch, "`false`", "Appends a constant feature 1, after normalizing."),
     key("model.points-max", Kind::Integer(1, COUNT), "the largest m_i", "Confidence is min(1, m_i / points-max)."),
-    key("model.start", Kind::Choice(&["local", "zero", "warm"]), "`\"local\"`", "The first models. \"warm\" needs [privacy]."),
+    key("model.start", Kind::Choice(&["local", "zero", "warm"]), "`\"local\"`; `\"zero\"` with [privacy]", "The first models. \"warm\" needs [privacy] and privacy.warm; \"local\" is refused with it."),
 
     key("admm", Kind::Table, "all defaults", "Read when algorithm = \"admm\"."),
     key("admm.penalty", Kind::Number(ABOVE_0), "0.1 x the mean weight x min(1, trade-off)", "rho."),
     key("admm.inner", Kind::IntegerOr(1, COUNT, "exact"), "10", "Gradient steps for each inner problem, or \"exact\"."),
 
     key("run", Kind::Table, "all defaults", "How long, and with which clock."),
-    key("run.wakes-per-agent", Kind::Integer(1, COUNT), "200; 20000 with `tolerance`", "Mean wakes per agent: the schedule has agents x this many. With `tolerance`, the most there can be."),
+    key("run.wakes-per-agent", Kind::Integer(1, COUNT), "200; 20000 with `tolerance`; 20 + 2 x updates + warm.wakes with [privacy]", "Mean wakes per agent: the schedule has agents x this many. With `tolerance`, the most there can be."),
     key("run.tolerance", Kind::Number(ABOVE_0), "none", "Ends the run when no agent moves by more than this in ten wakes (a tenth in each) and nothing is in flight."),
     key("run.clock", Kind::Choice(&["uniform", "poisson"]), "`\"uniform\"`", "How wakes follow each other: a uniform agent at each tick, or a Poisson clock for each agent."),
     key("run.seed", Kind::Integer(0, i64::MAX), "1", "The seed of the run."),
@@ -176,21 +176,24 @@ pub const KEYS: &[Key] = &[
     key("faults.partitions.share", Kind::Number(INSIDE_0_1), "0.5", "The share of agents on one side."),
     key("faults.until", Kind::Number(FROM_0), "the end of the run", "When all faults end."),
 
-    key("privacy", Kind::Table, "epsilon = infinity", "Not available in this version."),
+    key("privacy", Kind::Table, "epsilon = infinity", "What each agent may give away. With algorithm = \"coordinate-descent\", \"input-perturbation\" or \"local\"."),
     key("privacy.epsilon", Kind::Number(ABOVE_0), "required", "The budget of each agent."),
-    key("privacy.delta", Kind::Number(BELOW_1), "required", "The probability with which the budget may fail."),
-    key("privacy.mechanism", Kind::Choice(&["gaussian", "laplace"]), "`\"gaussian\"`", "The noise."),
-    key("privacy.clip", Kind::Number(ABOVE_0), "1.0", "The largest norm of one example's gradient, in the norm of the mechanism."),
+    key("privacy.delta", Kind::Number(BELOW_1), "required", "The probability with which the guarantee may fail; above 0 for Gaussian noise. Well below 1 / points."),
+    key("privacy.mechanism", Kind::Choice(&["gaussian", "laplace"]), "`\"gaussian\"`", "The noise of each update."),
+    key("privacy.clip", Kind::Number(ABOVE_0), "the largest there can be, from `feature-bound`; required for the squared loss", "The largest norm of one example's gradient: L2 for Gaussian noise, L1 for Laplace."),
     key("privacy.updates", Kind::Integer(1, COUNT), "5", "T_i: releases per agent; wakes beyond them only listen."),
-    key("privacy.schedule", Kind::Choice(&["uniform", "proposition-2", "corrected", "clock-free"]), "`\"uniform\"`", "How the budget is divided over the releases."),
-    key("privacy.warm", Kind::Table, "none", "The private first model, with start = \"warm\"."),
-    key("privacy.warm.epsilon", Kind::Number(ABOVE_0), "required", "Its part of the budget."),
-    key("privacy.warm.regularization", Kind::Number(ABOVE_0), "none", "Its lambda."),
-    key("privacy.warm.radius", Kind::Number(ABOVE_0), "none", "The largest norm of the first model."),
-    key("privacy.home", Kind::TableOrFalse, "none", "The model an agent keeps for itself; false turns it off."),
-    key("privacy.home.scale", Kind::Number(ABOVE_0), "1.0", "Its scale."),
-    key("privacy.home.trade-off", Kind::Number(ABOVE_0), "3.0", "Its mu."),
+    key("privacy.schedule", Kind::Choice(&["uniform", "proposition-2", "corrected", "clock-free"]), "`\"uniform\"`", "How the budget is divided over the updates. \"proposition-2\" is as the 2018 paper prints it: valid, not optimal."),
+    key("privacy.warm", Kind::Table, "none", "The private first model, with start = \"warm\": a local model with noise, then model propagation."),
+    key("privacy.warm.epsilon", Kind::Number(ABOVE_0), "required", "Its part of epsilon."),
+    key("privacy.warm.regularization", Kind::Number(ABOVE_0), "1.0", "Its lambda; more of it needs less noise."),
+    key("privacy.warm.radius", Kind::Number(ABOVE_0), "sqrt(l(0) / regularization)", "Noisy first models are brought back to this norm."),
+    key("privacy.warm.trade-off", Kind::Number(ABOVE_0), "model.trade-off", "mu of the propagation."),
+    key("privacy.warm.wakes", Kind::Integer(0, COUNT), "10", "Wakes of propagation before the first update."),
+    key("privacy.home", Kind::TableOrFalse, "on", "The model an agent keeps for itself, from its exact data and what its neighbours sent; false turns it off."),
+    key("privacy.home.scale", Kind::Number(ABOVE_0), "1.0", "s: what the neighbours' mean is multiplied by. Tune it on other data."),
+    key("privacy.home.trade-off", Kind::Number(ABOVE_0), "3.0", "Its mu: the weight of the agent's own data against that mean. Tune it on other data."),
     key("privacy.accountant", Kind::Choice(&["tight", "theorem-1", "sum"]), "`\"tight\"`", "How epsilon is counted."),
+    key("privacy.noise", Kind::Choice(&["idealized", "exact"]), "`\"idealized\"`", "How the simulator makes noise: in floating point, or by the exact samplers that real peers always use."),
 ];
 
 /// The key at a path, if there is one.

@@ -9,6 +9,7 @@ pub mod graph;
 pub mod keys;
 pub mod load;
 pub mod plot;
+pub mod private;
 pub mod registry;
 pub mod report;
 pub mod rows;

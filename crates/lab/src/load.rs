@@ -3,8 +3,10 @@
 use crate::error::Mistake;
 use crate::rows::Names;
 use crate::task::{Algorithm, Task};
-use crate::{data, graph};
+use crate::{data, graph, private};
 use sottovoce_algorithms::{Dataset, Problem, personal::admm::default_penalty};
+use sottovoce_privacy::Plan;
+use std::sync::Arc;
 
 /// Everything a run needs, agents in the order of their names (by bytes).
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub struct Loaded {
     pub test: Option<Dataset>,
     /// One name for each coordinate of a model.
     pub feature_names: Vec<String>,
+    /// What each agent with data and a neighbour will release, when the task is private.
+    pub plan: Option<Arc<Plan>>,
 }
 
 /// Reads the files of a task and builds its problem.
@@ -47,5 +51,12 @@ pub fn load(task: &Task) -> Result<Loaded, Mistake> {
         trade_off: task.model.trade_off,
         points_max: points_max as f64,
     };
-    Ok(Loaded { task, names, problem, test: prepared.test, feature_names: prepared.feature_names })
+    let plan = match &task.privacy {
+        None => None,
+        Some(privacy) => {
+            private::check_bound(&task, privacy, &problem, &names)?;
+            Some(Arc::new(private::plan(&task, privacy, &problem)?))
+        }
+    };
+    Ok(Loaded { task, names, problem, test: prepared.test, feature_names: prepared.feature_names, plan })
 }

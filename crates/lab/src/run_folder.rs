@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `models.csv` | `agent,theta_0,...`: what each agent broadcast last, or would |
+//! | `home.csv` | the same shape: what each agent keeps for itself; private runs only |
 //! | `metrics.csv` | `wakes,vectors_sent,bytes_sent,objective,score_mean,score_std` over the run |
 //! | `ledger.jsonl` | every charge of every agent, one JSON object a line |
 //! | `summary.json` | the figures of the run ([`Summary`]) |
@@ -16,20 +17,22 @@ use crate::error::Mistake;
 use crate::folder::Folder;
 use crate::load::Loaded;
 use crate::plot::number;
+use crate::private;
 use crate::report::{self, AgentScore, Curve, Report, Row};
 use crate::score::{gains_and_losses, mean_and_deviation};
-use crate::task;
+use crate::task::{Algorithm, Privacy, Task};
 use crate::train::Trained;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use sottovoce_algorithms::{objective, reference::central};
-use sottovoce_core::PeerId;
+use sottovoce_core::{PeerId, Rows};
 use sottovoce_privacy::{Accountant, Charge, Sum};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Everything that a run directory holds.
 pub const FILES: &[&str] =
-    &["models.csv", "metrics.csv", "ledger.jsonl", "summary.json", "report.html", "plots", "task.toml"];
+    &["models.csv", "home.csv", "metrics.csv", "ledger.jsonl", "summary.json", "report.html", "plots", "task.toml"];
 
 /// Up to this many unknowns the report computes the optimum by a central solver, to show how far the run is from it.
 const OPTIMUM_UNKNOWNS_MAX: usize = 20_000;
@@ -74,10 +77,13 @@ pub struct Summary {
     /// For the squared loss, with test points.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rmse: Option<Scores>,
-    /// The epsilon of the agent that spent most; the text "infinity" without privacy.
+    /// The epsilon of the agent that spent most, by the task's accountant; the text "infinity" without privacy.
     pub epsilon: Epsilon,
     /// Zero without privacy.
     pub delta: f64,
+    /// The task's accountant, and what each accountant says; private runs only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accounting: Option<Accounting>,
     /// The seed.
     pub seed: u64,
     /// SHA-256 of the task (files by content, not by place), the models and the ledger; no times in it.
@@ -97,10 +103,25 @@ pub struct Scores {
     pub local_mean: Option<f64>,
     /// Of home models; none without privacy.
     pub home_mean: Option<f64>,
-    /// Agents that do better than alone.
+    /// Agents that do better than alone, with the model that others see.
     pub agents_gain: u64,
     /// Agents that do worse than alone.
     pub agents_lose: u64,
+    /// Agents whose home model does better than their local one.
+    pub home_agents_gain: Option<u64>,
+    /// Agents whose home model does worse.
+    pub home_agents_lose: Option<u64>,
+}
+
+/// How epsilon was counted.
+#[derive(Clone, Debug, Serialize)]
+pub struct Accounting {
+    /// The one that the plan keeps its budget by.
+    pub accountant: &'static str,
+    /// The budget.
+    pub budget: f64,
+    /// The epsilon of the agent that spent most, by each accountant.
+    pub epsilon: BTreeMap<&'static str, f64>,
 }
 
 /// JSON has no infinity: a number, or the text "infinity".
@@ -124,7 +145,12 @@ pub fn write(folder: &Folder, loaded: &Loaded, runs: &[&Trained], commands: Vec<
     let (run, others) = runs.split_last().expect("the run itself is among the runs");
     let ledger = ledger_lines(loaded, run);
     let summary = summarize(loaded, run, others.first().copied(), digest(loaded, run, &ledger)?);
-    folder.write("models.csv", models_csv(loaded, run))?;
+    // What an agent without a neighbour would broadcast is nobody's business in a private run: it sends nothing.
+    let silent = |id| loaded.task.privacy.is_some() && loaded.problem.graph.peers(id).is_empty();
+    folder.write("models.csv", models_csv(loaded, &run.models, |id| !silent(id)))?;
+    if let Some(home) = &run.home {
+        folder.write("home.csv", models_csv(loaded, &home.models, |_| true))?;
+    }
     folder.write("metrics.csv", metrics_csv(run))?;
     folder.write("ledger.jsonl", ledger)?;
     folder.write("summary.json", serde_json::to_string_pretty(&summary).expect("a summary is JSON") + "\n")?;
@@ -147,9 +173,29 @@ fn summarize(loaded: &Loaded, run: &Trained, alone: Option<&Trained>, digest: St
         let alone = alone.map_or(&run.scores, |alone| &alone.scores);
         let (agents_gain, agents_lose) = gains_and_losses(alone, &run.scores, classification);
         let local_mean = mean_and_deviation(alone).map(|(mean, _)| mean);
-        Scores { mean, std, local_mean, home_mean: None, agents_gain, agents_lose }
+        let home = run.home.as_ref().map(|home| &home.scores[..]);
+        let home_mean = home.and_then(mean_and_deviation).map(|(mean, _)| mean);
+        let at_home = home.map(|home| gains_and_losses(alone, home, classification));
+        Scores {
+            mean,
+            std,
+            local_mean,
+            home_mean,
+            agents_gain,
+            agents_lose,
+            home_agents_gain: at_home.map(|(gain, _)| gain),
+            home_agents_lose: at_home.map(|(_, lose)| lose),
+        }
     });
-    let epsilon = run.ledgers.iter().map(|ledger| Sum.epsilon(ledger, 0.0)).fold(0.0, f64::max);
+    let accounting = loaded.task.privacy.map(|privacy| Accounting {
+        accountant: privacy.accountant.name(),
+        budget: privacy.epsilon,
+        epsilon: private::spent(&privacy, &run.ledgers).into_iter().collect(),
+    });
+    let epsilon = match &accounting {
+        Some(accounting) => accounting.epsilon[accounting.accountant],
+        None => run.ledgers.iter().map(|ledger| Sum.epsilon(ledger, 0.0)).fold(0.0, f64::max),
+    };
     Summary {
         name: loaded.task.name.clone(),
         algorithm: run.algorithm,
@@ -168,7 +214,8 @@ fn summarize(loaded: &Loaded, run: &Trained, alone: Option<&Trained>, digest: St
         accuracy: scores.filter(|_| classification),
         rmse: scores.filter(|_| !classification),
         epsilon: epsilon.into(),
-        delta: 0.0,
+        delta: loaded.task.privacy.map_or(0.0, |privacy| privacy.delta),
+        accounting,
         seed: loaded.task.run.seed,
         digest,
         version: env!("CARGO_PKG_VERSION"),
@@ -191,14 +238,14 @@ fn digest(loaded: &Loaded, run: &Trained, ledger: &str) -> Result<String, Mistak
     }))
 }
 
-fn models_csv(loaded: &Loaded, run: &Trained) -> Vec<u8> {
+fn models_csv(loaded: &Loaded, models: &Rows, shown: impl Fn(PeerId) -> bool) -> Vec<u8> {
     let mut csv = csv::WriterBuilder::new().from_writer(Vec::new());
     let written = (|| {
         csv.write_field("agent")?;
         csv.write_record((0..loaded.problem.dimension()).map(|k| format!("theta_{k}")))?;
-        for (k, name) in loaded.names.iter().enumerate() {
+        for (k, name) in loaded.names.iter().enumerate().filter(|(k, _)| shown(PeerId(*k as u32))) {
             csv.write_field(name)?;
-            csv.write_record(run.models.row(k).iter().map(f64::to_string))?;
+            csv.write_record(models.row(k).iter().map(f64::to_string))?;
         }
         csv.flush()?;
         Ok::<_, csv::Error>(())
@@ -269,7 +316,7 @@ fn report(loaded: &Loaded, runs: &[&Trained], commands: Vec<String>, digest: &st
             number::count(problem.graph.edge_count() as u64),
             run.algorithm.replace('-', " ")
         ),
-        privacy: privacy_line(loaded.task.algorithm).to_owned(),
+        privacy: privacy_line(&loaded.task),
         score_name: if higher_is_better { "test accuracy".to_owned() } else { "test RMSE".to_owned() },
         higher_is_better,
         runs: runs.iter().map(|run| Curve { name: title(run), points: run.samples.clone() }).collect(),
@@ -286,10 +333,16 @@ fn report(loaded: &Loaded, runs: &[&Trained], commands: Vec<String>, digest: &st
 }
 
 /// What a run means for privacy, in one line.
-pub fn privacy_line(algorithm: task::Algorithm) -> &'static str {
-    match algorithm {
-        task::Algorithm::Local => "Nothing leaves any agent: epsilon = 0.",
-        _ => "No privacy: exact models leave every agent that has a neighbour, so epsilon = infinity.",
+pub fn privacy_line(task: &Task) -> String {
+    match (task.algorithm, &task.privacy) {
+        (Algorithm::Local, _) => "Nothing leaves any agent: epsilon = 0.".to_owned(),
+        (_, Some(Privacy { epsilon, delta, .. })) => format!(
+            "Everything that leaves an agent is ({epsilon}, {delta})-differentially private, for one record replaced by \
+             another."
+        ),
+        (_, None) => {
+            "No privacy: exact models leave every agent that has a neighbour, so epsilon = infinity.".to_owned()
+        }
     }
 }
 

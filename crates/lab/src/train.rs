@@ -2,11 +2,12 @@
 
 use crate::error::Mistake;
 use crate::load::Loaded;
+use crate::private;
 use crate::registry::{Visitor, with_algorithm};
 use crate::report::Sample;
 use crate::score::{mean_and_deviation, scores};
 use crate::task;
-use sottovoce_algorithms::{Shard, objective};
+use sottovoce_algorithms::{Shard, objective, personal::home::Home};
 use sottovoce_core::{Algorithm, PeerId, Rows};
 use sottovoce_privacy::Ledger;
 use sottovoce_sim::{Counters, Settings, Simulation, Status};
@@ -44,6 +45,17 @@ pub struct Trained {
     pub seconds: f64,
     /// Whether every agent was quiet at the end.
     pub quiet: bool,
+    /// Each agent's score on its test points.
+    pub scores: Vec<Option<f64>>,
+    /// The models that agents keep for themselves, in a private run that has them.
+    pub home: Option<HomeModels>,
+}
+
+/// What agents keep for themselves.
+#[derive(Clone, Debug)]
+pub struct HomeModels {
+    /// One row per agent.
+    pub models: Rows,
     /// Each agent's score on its test points.
     pub scores: Vec<Option<f64>>,
 }
@@ -103,13 +115,15 @@ impl Visitor for Train<'_> {
             faults: task.faults.clone(),
         };
         let began = Instant::now();
-        let mut simulation = Simulation::start(algorithm, &problem.graph, |id| problem.shard(id), &settings)
-            .expect("a run without a budget is never refused");
+        let gates = |id| private::gate(loaded, loaded.plan.as_ref(), id);
+        let mut simulation =
+            Simulation::start_behind(gates, algorithm, &problem.graph, |id| problem.shard(id), &settings)
+                .expect("the plan holds what agents release as they enter");
         let mut seconds = began.elapsed().as_secs_f64();
         let start = simulation.counters().clone();
         // Local models are done when they have started.
         let planned = match which {
-            task::Algorithm::Local => 0,
+            task::Algorithm::Local | task::Algorithm::InputPerturbation => 0,
             _ => agents.saturating_mul(task.run.wakes_per_agent),
         };
         let many = problem.data.len() * problem.dimension() > MEASURE_NUMBERS_MANY;
@@ -133,12 +147,35 @@ impl Visitor for Train<'_> {
             samples.push(measure(loaded, &simulation.models(), simulation.counters()));
         }
         let models = simulation.models();
+        let scores_of = |models: &Rows| match &loaded.test {
+            None => vec![None; problem.agents()],
+            Some(test) => scores(problem.loss, test, models),
+        };
+        let home = task.privacy.and_then(|privacy| privacy.home).filter(|_| which != task::Algorithm::Local);
+        let home = match home {
+            None => None,
+            Some(config) => {
+                let home = Home::new(config).map_err(|error| Mistake::file(&task.source, error.to_string()))?;
+                let mut models = Rows::zeros(problem.agents(), problem.dimension());
+                for id in (0..agents as u32).map(PeerId) {
+                    let (shard, peers) = (problem.shard(id), problem.graph.peers(id));
+                    let size = |id: PeerId| problem.data.size(id);
+                    models.row_mut(id.index()).copy_from_slice(&home.model(&shard, peers, simulation.posts(id), size));
+                }
+                Some(HomeModels { scores: scores_of(&models), models })
+            }
+        };
+        let mut scores = scores_of(&models);
+        if task.privacy.is_some() && which != task::Algorithm::Local {
+            // An agent that sends nothing has no model that others could see.
+            for id in (0..agents as u32).map(PeerId).filter(|&id| problem.graph.peers(id).is_empty()) {
+                scores[id.index()] = None;
+            }
+        }
         Ok(Trained {
             algorithm: which.name(),
-            scores: loaded
-                .test
-                .as_ref()
-                .map_or_else(|| vec![None; problem.agents()], |test| scores(problem.loss, test, &models)),
+            home,
+            scores,
             models,
             ledgers: (0..agents as u32).map(|id| simulation.ledger(PeerId(id)).clone()).collect(),
             samples,

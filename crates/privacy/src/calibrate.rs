@@ -42,7 +42,7 @@ impl Noise {
     }
 }
 
-fn checked(epsilon: f64, delta: f64, steps: u64) -> Result<(), Uncalibrated> {
+pub(crate) fn checked(epsilon: f64, delta: f64, steps: u64) -> Result<(), Uncalibrated> {
     let bad = |what, value, accepted| Err(Uncalibrated::OutOfRange { what, value, accepted });
     if !(epsilon.is_finite() && epsilon > 0.0) {
         return bad("epsilon", epsilon, "a finite number above 0");
@@ -94,7 +94,7 @@ pub fn epsilon_per_step(
 /// The largest x in [1e-12, 1e12], to a relative 1e-9, with spent(x) <= budget, for an increasing `spent`.
 ///
 /// Regula falsi in the logarithms with a halved end (the Illinois rule), and a plain halving whenever that is slow.
-fn largest(mut spent: impl FnMut(f64) -> f64, budget: f64) -> Option<f64> {
+pub(crate) fn largest(mut spent: impl FnMut(f64) -> f64, budget: f64) -> Option<f64> {
     let (floor, ceiling) = (1e-12, 1e12);
     // A bracket around the guess that one step has the whole budget.
     let mut low = budget.clamp(floor, ceiling);

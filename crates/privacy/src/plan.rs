@@ -1,5 +1,6 @@
 //! What an agent is going to release, decided before it looks at its data.
 
+use crate::calibrate::{self, Uncalibrated};
 use crate::{Accountant, BadCharge, Charge, Event, Ledger};
 use thiserror::Error;
 
@@ -43,6 +44,22 @@ impl Plan {
         } else {
             Err(BadPlan::OverBudget { cost, epsilon, delta })
         }
+    }
+
+    /// The plan `steps(x)` for the least x in [1e-12, 1e12], to a relative 1e-9, that keeps the budget. More of x must be more
+    /// noise.
+    pub fn with_least_noise(
+        steps: impl Fn(f64) -> Vec<Event>,
+        epsilon: f64,
+        delta: f64,
+        accountant: &dyn Accountant,
+    ) -> Result<Self, Uncalibrated> {
+        calibrate::checked(epsilon, delta, steps(1.0).len() as u64)?;
+        let spent = |inverse: f64| {
+            ledger_of(&steps(1.0 / inverse)).map_or(f64::INFINITY, |ledger| accountant.epsilon(&ledger, delta))
+        };
+        let inverse = calibrate::largest(spent, epsilon).ok_or(Uncalibrated::OutOfReach)?;
+        Plan::new(steps(1.0 / inverse), epsilon, delta, accountant).map_err(|_| Uncalibrated::OutOfReach)
     }
 
     /// The plan of an agent that has nothing to tell about: no release at all.

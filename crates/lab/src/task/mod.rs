@@ -6,10 +6,13 @@
 
 mod check;
 mod config;
+mod privacy;
 mod resolve;
 mod write;
 
 use crate::error::Mistake;
+pub use privacy::{AccountantName, Home, Mechanism, NoiseKind, Privacy, Schedule, Warm};
+use resolve::required;
 use serde::{Deserialize, Serialize};
 pub use sottovoce_algorithms::personal::coordinate_descent::Start;
 use sottovoce_algorithms::{Loss, Regularization};
@@ -45,6 +48,8 @@ pub struct Task {
     pub run: Run,
     /// What goes wrong on purpose.
     pub faults: Faults,
+    /// What each agent may give away; `None`: everything.
+    pub privacy: Option<Privacy>,
 }
 
 /// What the agents run.
@@ -58,6 +63,8 @@ pub enum Algorithm {
     CoordinateDescent,
     /// Collaborative learning by gossip ADMM.
     Admm(Admm),
+    /// The local-DP baseline: each agent alone, on a noisy copy of its data.
+    InputPerturbation,
 }
 
 impl Algorithm {
@@ -68,6 +75,7 @@ impl Algorithm {
             Algorithm::ModelPropagation => "model-propagation",
             Algorithm::CoordinateDescent => "coordinate-descent",
             Algorithm::Admm(_) => "admm",
+            Algorithm::InputPerturbation => "input-perturbation",
         }
     }
 }
