@@ -27,6 +27,8 @@ mod gamma;
 mod grid;
 mod laws;
 mod os;
+#[cfg(test)]
+mod tests;
 
 pub use os::{NoEntropy, OsRandom};
 

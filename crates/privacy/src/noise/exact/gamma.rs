@@ -40,7 +40,7 @@ pub(super) fn noise<R: CryptoRng, const WIDTH: u32>(
 }
 
 /// The whole numbers, if `count` digits of everything decide them.
-fn rounded<R: CryptoRng, const WIDTH: u32>(
+pub(super) fn rounded<R: CryptoRng, const WIDTH: u32>(
     grid: &Grid,
     exponentials: &mut [Deviate],
     normals: &mut [Deviate],

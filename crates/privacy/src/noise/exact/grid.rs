@@ -69,14 +69,14 @@ impl Grid {
     /// The noise: the whole number nearest to scale / g times the deviate, drawing digits until there is no doubt. Numbers too large
     /// for any sum are [`BEYOND`].
     pub fn noise<R: CryptoRng, const WIDTH: u32>(&self, deviate: &mut Deviate, bits: &mut Bits<R, WIDTH>) -> i128 {
-        let quick = if WIDTH == WIDE { self.from_first_digit(deviate) } else { None };
-        let size = quick.unwrap_or_else(|| self.from_all_digits(deviate, bits));
+        let quick = if WIDTH == WIDE { self.size_by_first_digit(deviate) } else { None };
+        let size = quick.unwrap_or_else(|| self.size_by_all_digits(deviate, bits));
         if deviate.is_negative { -size } else { size }
     }
 
     /// What the first digit, of 64 bits, already decides.
     #[inline]
-    fn from_first_digit(&self, deviate: &Deviate) -> Option<i128> {
+    fn size_by_first_digit(&self, deviate: &Deviate) -> Option<i128> {
         let fraction_bits = 64 - self.exponent;
         if deviate.whole >= 1 << 10 || !(1..=126).contains(&fraction_bits) {
             return None;
@@ -91,7 +91,7 @@ impl Grid {
     }
 
     #[cold]
-    fn from_all_digits<R: CryptoRng, const WIDTH: u32>(
+    fn size_by_all_digits<R: CryptoRng, const WIDTH: u32>(
         &self,
         deviate: &mut Deviate,
         bits: &mut Bits<R, WIDTH>,
@@ -125,7 +125,7 @@ impl Grid {
 /// The whole number nearest to every number between least 2^exponent and most 2^exponent, if there is one such; [`BEYOND`] if
 /// they all are at least that.
 pub(super) fn nearest_between(least: &BigUint, most: &BigUint, exponent: i64) -> Option<i128> {
-    if least.bits() as i64 + exponent > 126 {
+    if least.bits() > 0 && least.bits() as i64 + exponent > 126 {
         return Some(BEYOND);
     }
     let Ok(fraction_bits) = u64::try_from(-exponent) else { return None };
