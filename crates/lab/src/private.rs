@@ -8,7 +8,7 @@ use sottovoce_algorithms::{Problem, personal::home::Broadcast};
 use sottovoce_core::PeerId;
 use sottovoce_privacy::calibrate::{Split, Uncalibrated};
 use sottovoce_privacy::planted::{Bug, planted};
-use sottovoce_privacy::{Event, Gate, Idealized, Ledger, Plan, Simulated};
+use sottovoce_privacy::{Event, Exact, Gate, Idealized, Ledger, Plan, Simulated};
 use std::sync::Arc;
 
 /// A relative margin for the rounding of a norm when points are held against the declared bound.
@@ -121,7 +121,8 @@ pub fn gate(loaded: &Loaded, plan: Option<&Arc<Plan>>, id: PeerId) -> Gate<Simul
     let plan = if silent { Arc::new(Plan::nothing()) } else { plan.clone() };
     let key = if planted(Bug::SeedReuse) { 0 } else { id.0 };
     let noise = match privacy.noise {
-        NoiseKind::Idealized | NoiseKind::Exact => Simulated::Idealized(Idealized::new(loaded.task.run.seed, key)),
+        NoiseKind::Idealized => Simulated::Idealized(Idealized::new(loaded.task.run.seed, key)),
+        NoiseKind::Exact => Simulated::Exact(Box::new(Exact::seeded(loaded.task.run.seed, key))),
     };
     Gate::planned(plan, noise)
 }

@@ -1,7 +1,8 @@
 //! Noise in a simulator: any kind, chosen when a run starts.
 
-use super::{Idealized, NoNoise, Noise, sealed::Sealed};
+use super::{Exact, Idealized, NoNoise, Noise, sealed::Sealed};
 use crate::Event;
+use rand_chacha::ChaCha20Rng;
 
 /// The noise of a simulated agent. A real peer does not take it.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,6 +11,8 @@ pub enum Simulated {
     None,
     /// Fast, in floating point.
     Idealized(Idealized),
+    /// What real peers use, but repeatable: for audits.
+    Exact(Box<Exact<ChaCha20Rng>>),
 }
 
 impl Sealed for Simulated {}
@@ -19,6 +22,7 @@ impl Noise for Simulated {
         match self {
             Simulated::None => NoNoise.perturb(event, sensitivity, values),
             Simulated::Idealized(noise) => noise.perturb(event, sensitivity, values),
+            Simulated::Exact(noise) => noise.perturb(event, sensitivity, values),
         }
     }
 }
