@@ -2,14 +2,14 @@
 
 use crate::error::Mistake;
 use crate::rows::Names;
-use crate::task::{Algorithm, Task};
+use crate::task::{Algorithm, GraphSource, Task};
 use crate::{data, graph};
 use sottovoce_algorithms::{Dataset, Problem, personal::admm::default_penalty};
 
 /// Everything a run needs, agents in the order of their names (by bytes).
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The task, with the defaults that only the data can tell: points-max and ADMM's penalty.
+    /// The task, with the defaults that only the data can tell: points-max, knn's neighbours and ADMM's penalty.
     pub task: Task,
     /// The agents: all names of the training and test data and of the graph.
     pub names: Vec<String>,
@@ -46,6 +46,9 @@ pub fn load(task: &Task) -> Result<Loaded, Mistake> {
         regularization: task.model.regularization,
         trade_off: task.model.trade_off,
         points_max: points_max as f64,
+    if let GraphSource::Knn { neighbours } = &mut task.graph.source {
+        neighbours.get_or_insert(graph::default_neighbours(names.len()));
+    }
     };
     Ok(Loaded { task, names, problem, test: prepared.test, feature_names: prepared.feature_names })
 }

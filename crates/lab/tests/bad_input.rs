@@ -186,7 +186,7 @@ fn a_graph_that_does_not_fit_the_agents_is_named() {
             "kind = \"torus\"\nrows = 2\ncolumns = 3",
             "a torus of 2 x 3 has no place for exactly 2 agents; accepted: rows x columns = 2",
         ),
-        ("kind = \"knn\"", "10 neighbours among 2 agents; at most 1"),
+        ("kind = \"knn\"\nneighbours = 10", "10 neighbours among 2 agents; at most 1"),
         ("kind = \"watts-strogatz\"\nneighbours = 3", "3 neighbours among 2 agents; at most 1"),
         ("kind = \"erdos-renyi\"\nprobability = 0", "agent \"ann\" is in the data, but no edge names it; accepted"),
         (
