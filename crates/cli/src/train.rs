@@ -100,7 +100,7 @@ pub fn describe(loaded: &Loaded) -> String {
         number::count(problem.graph.edge_count() as u64),
         loaded.task.algorithm.name(),
         run_folder::privacy_line(loaded.task.algorithm)
-    )
+    ) + &loaded.warning().map_or(String::new(), |warning| format!("\nwarning: {warning}"))
 }
 
 fn tell(summary: &Summary, tolerance: bool) -> String {

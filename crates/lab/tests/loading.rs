@@ -57,6 +57,16 @@ fn fewer_than_ten_others_are_all_nearest_unless_a_number_is_given() {
 }
 
 #[test]
+fn a_logistic_loss_without_regularization_is_warned_of() {
+    let warned = |model: &str| good(&[("task.toml", task("[graph]", &format!("{model}[graph]")).as_bytes())]).warning();
+    let warning = warned("[model]\nregularization = 0\n").expect("a warning");
+    assert!(warning.contains("without bound"), "{warning}");
+    for model in ["", "[model]\nregularization = 1e-9\n", "[model]\nloss = \"squared\"\nregularization = 0\n"] {
+        assert_eq!(warned(model), None, "{model}");
+    }
+}
+
+#[test]
 fn quotes_spaces_line_ends_and_a_mark_at_the_start_change_nothing() {
     let windows = format!("\u{feff}{}", TRAIN.replace(',', " , ").replace(" , label", ",label").replace('\n', "\r\n"));
     let windows = windows.replace("bob ,", "\"bob\",").replace("ann ,", "ann,");
