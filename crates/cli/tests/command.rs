@@ -241,6 +241,21 @@ fn data_sets_are_described_for_people_and_programs() {
 }
 
 #[test]
+fn what_is_seldom_meant_is_said_in_a_line_and_done() {
+    let place = place();
+    let text = fs::read_to_string(golden().join("task.toml")).expect("golden").replace("\"1/m\"", "0.0");
+    fs::write(place.path().join("bare.toml"), text).expect("written");
+    let said = done(place.path(), &["train", "bare.toml", "--out", "run"]);
+    assert_eq!(said.lines().filter(|line| line.starts_with("warning: ")).count(), 1, "{said}");
+    assert!(!done(place.path(), &["train", "task.toml", "--out", "other"]).contains("warning"));
+
+    fs::write(place.path().join("gaps.csv"), "agent,label,x,y\nann,1,1,\nbob,1,NaN,2\n").expect("written");
+    let said = done(place.path(), &["data", "gaps.csv"]);
+    assert!(said.contains("train would refuse this file: values are missing in \"x\" (1), \"y\" (1)"), "{said}");
+    assert!(said.contains("one class only, all positive"), "{said}");
+}
+
+#[test]
 fn the_demo_needs_nothing_and_can_be_run_again() {
     let place = tempfile::tempdir().expect("a folder");
     for _ in 0..2 {

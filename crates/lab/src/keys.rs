@@ -136,7 +136,7 @@ pub const KEYS: &[Key] = &[
     key("graph.allow-isolated", Kind::Switch, "`false`", "Whether an agent with data may have no edge; it then learns alone."),
     key("graph.rows", Kind::Integer(1, COUNT), "required for torus", "torus: rows; rows x columns is the number of agents."),
     key("graph.columns", Kind::Integer(1, COUNT), "required for torus", "torus: columns."),
-    key("graph.neighbours", Kind::Integer(1, COUNT), "10", "knn: how many nearest agents each one chooses, by the cosine of the agents' means of label times x over the training points. watts-strogatz: neighbours in the lattice before rewiring, rounded down to even."),
+    key("graph.neighbours", Kind::Integer(1, COUNT), "10; for knn all others if they are fewer", "knn: how many nearest agents each one chooses, by the cosine of the agents' means of label times x over the training points. watts-strogatz: neighbours in the lattice before rewiring, rounded down to even."),
     key("graph.rewire", Kind::Number(PROBABILITY), "0.1", "watts-strogatz: the probability that an edge is rewired."),
     key("graph.probability", Kind::Number(PROBABILITY), "required for erdos-renyi", "erdos-renyi: the probability of each edge."),
     key("graph.vectors", Kind::File, "required for similarity", "similarity: a `.csv` or `.csv.gz` with the header `agent,<coordinate>...` and one row for each agent."),

@@ -191,8 +191,8 @@ pub enum GraphSource {
     },
     /// Nearest neighbours by the training data.
     Knn {
-        /// How many each agent chooses.
-        neighbours: u32,
+        /// How many each agent chooses; ten, or all others, when nothing is said.
+        neighbours: Option<u32>,
     },
     /// Weights by the angle between given vectors.
     Similarity {
