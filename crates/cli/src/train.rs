@@ -100,8 +100,12 @@ pub fn describe(loaded: &Loaded) -> String {
         number::count(problem.graph.edge_count() as u64),
         loaded.task.algorithm.name(),
         run_folder::privacy_line(&loaded.task)
-    ) + &loaded.warning().map_or(String::new(), |warning| format!("
-warning: {warning}"))
+    ) + &loaded.warning().map_or(String::new(), |warning| {
+        format!(
+            "
+warning: {warning}"
+        )
+    })
 }
 
 fn tell(summary: &Summary, tolerance: bool) -> String {
