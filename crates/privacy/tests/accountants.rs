@@ -28,6 +28,10 @@ fn gaussian(noise_multiplier: f64) -> Event {
     Event::Gaussian { noise_multiplier }
 }
 
+fn gamma_norm(noise_multiplier: f64) -> Event {
+    Event::GammaNorm { noise_multiplier }
+}
+
 fn response(epsilon: f64) -> Event {
     Event::RandomizedResponse { epsilon }
 }
@@ -38,6 +42,7 @@ fn kinds(noise: f64, times: u64) -> Vec<Vec<(Event, u64)>> {
         vec![(laplace(3.0 * noise), times)],
         vec![(gaussian(2.0 * noise), times)],
         vec![(response(0.7 / noise), times)],
+        vec![(gamma_norm(3.0 * noise), times), (gaussian(2.0 * noise), 3 * times)],
         vec![(laplace(30.0 * noise), 40 * times), (laplace(10.0 * noise), times)],
         vec![(laplace(20.0 * noise), 20 * times), (gaussian(5.0 * noise), times), (response(0.1 / noise), 5 * times)],
     ]
@@ -238,18 +243,15 @@ fn no_accountant_is_below_the_truth_and_the_tight_ones_are_within_a_thousandth()
 
 /// A random ledger, with an epsilon from well below 1e-3 to above 1e3, and so few steps that one more is a change.
 fn random_charges() -> impl Strategy<Value = Vec<(Event, u64)>> {
-    let one = (0..3, -2.0..2.0f64, 1u64..400).prop_map(|(kind, size, count)| {
+    let one = (0..4, -2.0..2.0f64, 1u64..400).prop_map(|(kind, size, count)| {
         let size = libm::exp10(size) / (count as f64).sqrt();
-        (
-            if kind == 0 {
-                laplace(1.0 / size)
-            } else if kind == 1 {
-                gaussian(1.0 / size)
-            } else {
-                response(size)
-            },
-            count,
-        )
+        let event = match kind {
+            0 => laplace(1.0 / size),
+            1 => gaussian(1.0 / size),
+            2 => gamma_norm(1.0 / size),
+            _ => response(size),
+        };
+        (event, count)
     });
     proptest::collection::vec(one, 1..5)
 }
@@ -268,6 +270,7 @@ proptest! {
         let noisier = changed(&|(event, _)| *event = match *event {
             Event::Laplace { noise_multiplier } => laplace(1.001 * noise_multiplier),
             Event::Gaussian { noise_multiplier } => gaussian(1.001 * noise_multiplier),
+            Event::GammaNorm { noise_multiplier } => gamma_norm(1.001 * noise_multiplier),
             Event::RandomizedResponse { epsilon } => response(epsilon / 1.001),
             Event::Reveal => Event::Reveal,
         });
