@@ -13,9 +13,6 @@ use std::process::Command;
 
 const PROBLEMS: u64 = 15;
 
-/// Ten times the default: on some random problems a component hangs on little data, and its common part is slow to move.
-const WAKES_PER_AGENT: u64 = 200_000;
-
 /// How far a model may be from where it should end.
 const ERROR_MAX: f64 = 1e-6;
 
@@ -62,7 +59,7 @@ fn draw(folder: &Path, seed: u64) -> String {
     let lambda = if coin.unit() < 0.3 { "\"1/m\"".to_owned() } else { log_between(&mut coin, 1e-3, 0.1).to_string() };
     format!(
         "[data]\ntrain = \"points.csv\"\n[graph]\nedges = \"edges.csv\"\n[model]\nloss = \"{loss}\"\nregularization = \
-         {lambda}\ntrade-off = {}\n[run]\ntolerance = 1e-9\nwakes-per-agent = {WAKES_PER_AGENT}\nseed = {}\n",
+         {lambda}\ntrade-off = {}\n[run]\ntolerance = 1e-9\nseed = {}\n",
         log_between(&mut coin, 0.1, 10.0),
         seed + 1
     )

@@ -157,7 +157,7 @@ pub const KEYS: &[Key] = &[
     key("admm.inner", Kind::IntegerOr(1, COUNT, "exact"), "10", "Gradient steps for each inner problem, or \"exact\"."),
 
     key("run", Kind::Table, "all defaults", "How long, and with which clock."),
-    key("run.wakes-per-agent", Kind::Integer(1, COUNT), "200; 20000 with `tolerance`; 20 + 2 x updates + warm.wakes with [privacy]", "Mean wakes per agent: the schedule has agents x this many. With `tolerance`, the most there can be."),
+    key("run.wakes-per-agent", Kind::Integer(1, COUNT), "200; 200000 with `tolerance`; 20 + 2 x updates + warm.wakes with [privacy]", "Mean wakes per agent: the schedule has agents x this many. With `tolerance`, the most there can be."),
     key("run.tolerance", Kind::Number(ABOVE_0), "none", "Ends the run when no agent moves by more than this in ten wakes (a tenth in each) and nothing is in flight."),
     key("run.clock", Kind::Choice(&["uniform", "poisson"]), "`\"uniform\"`", "How wakes follow each other: a uniform agent at each tick, or a Poisson clock for each agent."),
     key("run.seed", Kind::Integer(0, i64::MAX), "1", "The seed of the run."),

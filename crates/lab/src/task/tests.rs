@@ -21,7 +21,7 @@ fn what_is_absent_has_the_documented_default() {
     assert_eq!((task.run.wakes_per_agent, task.run.tolerance, task.run.seed), (200, None, 1));
     assert!(task.faults.is_none() && !task.graph.allow_isolated && !task.model.intercept);
     let with_tolerance = parse(&format!("{SMALL}[run]\ntolerance = 1e-9\n")).expect("a task");
-    assert_eq!((with_tolerance.run.wakes_per_agent, with_tolerance.run.tolerance), (20_000, Some(1e-9)));
+    assert_eq!((with_tolerance.run.wakes_per_agent, with_tolerance.run.tolerance), (200_000, Some(1e-9)));
     let admm = parse(&SMALL.replace("local", "admm")).expect("a task");
     assert_eq!(admm.algorithm, Algorithm::Admm(Admm { penalty: None, inner: Inner::Steps(10) }));
 }
