@@ -28,6 +28,7 @@ fn small() -> Report {
         title: "ring".into(),
         subtitle: "10 agents".into(),
         privacy: "No privacy: epsilon = infinity.".into(),
+        private: None,
         score_name: "test accuracy".into(),
         higher_is_better: true,
         runs: vec![falling("model propagation", 0.9), falling("coordinate descent", 0.7)],
