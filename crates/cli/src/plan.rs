@@ -35,6 +35,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     }
     if output.json {
         let mut answer = serde_json::to_value(&outlook).expect("an outlook is JSON");
+        answer["worth_it"] = serde_json::json!(outlook::worth_it(&by_updates));
         answer["suggested_updates"] = serde_json::json!(suggested);
         answer["by_updates"] = by_updates
             .iter()
@@ -79,22 +80,17 @@ fn tell(outlook: &Outlook, by_updates: &[(u64, f64)], suggested: Option<u64>) ->
         number::significant(clearness, 2),
         outlook::in_words(clearness)
     ))?;
-    let best = by_updates.iter().map(|&(_, clearness)| clearness).fold(clearness, f64::max);
-    if best < CLEARNESS_MIN {
+    if outlook::worth_it(by_updates) == Some(false) {
         screen::say(format!(
-            "Not worth collaborating at this budget: even with one update, a clearness of {} is below {CLEARNESS_MIN}. More \
-             epsilon, more points, more neighbours or fewer features would help.",
-            number::significant(best, 2)
+            "Not worth collaborating at this budget: even one update is not heard above {CLEARNESS_MIN}. More epsilon, more \
+             points, more neighbours or fewer features would help."
         ))?;
     } else if let Some(suggested) = suggested {
+        let heard = by_updates.iter().any(|&(_, clearness)| clearness >= CLEARNESS_FOR_UPDATES);
+        let why = format!("the most that are heard with a clearness of {CLEARNESS_FOR_UPDATES} or more");
         let plural = if suggested == 1 { "" } else { "s" };
-        screen::say(format!(
-            "Suggested: {} update{plural}, the most with a clearness of at least {CLEARNESS_FOR_UPDATES}, or else 1.",
-            number::count(suggested)
-        ))?;
-        if clearness < CLEARNESS_MIN {
-            screen::say("With its own number of updates this task is not worth running.")?;
-        }
+        let why = if heard { &why } else { "more would not be heard" };
+        screen::say(format!("Suggested: {} update{plural}; {why}.", number::count(suggested)))?;
     }
     screen::say(
         "A rule of thumb from public facts alone; it has not looked at anyone's data. docs/privacy.md says how far to trust it.",

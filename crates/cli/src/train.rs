@@ -9,7 +9,7 @@ use sottovoce_lab::private;
 use sottovoce_lab::report::bound_or_infinity;
 use sottovoce_lab::run_folder::{self, Accounting, Summary};
 use sottovoce_lab::sweep::{Sweep, sweep};
-use sottovoce_lab::task::{Algorithm, Task};
+use sottovoce_lab::task::{AccountantName, Algorithm, Task};
 use sottovoce_lab::train::{Halt, Trained, train};
 use std::path::PathBuf;
 
@@ -137,12 +137,8 @@ pub fn describe(loaded: &Loaded) -> String {
 /// What was spent, in a line.
 pub fn spent(accounting: &Accounting, delta: f64) -> String {
     let by = |name: &str| bound_or_infinity(accounting.epsilon[name].into());
-    let others: Vec<String> = accounting
-        .epsilon
-        .keys()
-        .filter(|&&name| name != accounting.accountant)
-        .map(|name| format!("{} by {name}", by(name)))
-        .collect();
+    let others = AccountantName::ALL.iter().map(|other| other.name()).filter(|&name| name != accounting.accountant);
+    let others: Vec<String> = others.map(|name| format!("{} by {name}", by(name))).collect();
     format!(
         "Spent: epsilon = {} of {} at delta = {}, by {} ({}).",
         by(accounting.accountant),

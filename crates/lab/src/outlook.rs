@@ -24,11 +24,11 @@ use sottovoce_privacy::{Event, Plan, sensitivity};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// Below this clearness, home models of synthetic linear tasks were no better than local ones on average.
+/// Below this clearness with one update, home models of synthetic linear tasks were no better than local ones on average.
 ///
 /// 100 agents, p = 20, 50 and 100, epsilon from 0.1 to 10, 1 to 20 updates, seeds 101 and 102, home models with scale 1 and
 /// trade-off 3: the table is in `docs/privacy.md`.
-pub const CLEARNESS_MIN: f64 = 6.0;
+pub const CLEARNESS_MIN: f64 = 7.5;
 
 /// Updates are worth adding while the clearness stays above this. From the same tasks.
 pub const CLEARNESS_FOR_UPDATES: f64 = 9.0;
@@ -64,8 +64,6 @@ pub struct Outlook {
     pub groups: Vec<Group>,
     /// The clearness of the agent in the middle; none where there is no rule for the algorithm.
     pub clearness: Option<f64>,
-    /// Whether collaboration is worth it, by the rule of thumb.
-    pub worth_it: Option<bool>,
     /// What a careful reader should know.
     pub warnings: Vec<String>,
 }
@@ -166,7 +164,6 @@ pub fn outlook(loaded: &Loaded) -> Option<Outlook> {
             .collect(),
         groups,
         clearness: now,
-        worth_it: now.map(|clearness| clearness >= CLEARNESS_MIN),
         warnings: private::warnings(&privacy, problem),
     })
 }
@@ -182,6 +179,11 @@ pub fn by_updates(loaded: &Loaded, outlook: &Outlook, epsilon: f64) -> Vec<(u64,
         Some((updates, now * last_deviation(plan)? / last_deviation(&other)?))
     };
     updates_to_try(privacy.updates).into_iter().filter_map(with).collect()
+}
+
+/// Whether collaboration is worth it, by the rule of thumb: whether one update is heard.
+pub fn worth_it(by_updates: &[(u64, f64)]) -> Option<bool> {
+    by_updates.first().map(|&(_, clearness)| clearness >= CLEARNESS_MIN)
 }
 
 /// The largest number of updates that keeps what is heard clear; 1 where none does, and none where there is nothing to choose.
@@ -303,7 +305,7 @@ pub fn picture(curves: &[(f64, Vec<(u64, f64)>)], updates: u64) -> Option<Scene>
         ("updates per agent, the budget being the same", "clearness: largest signal over noise in what an agent hears");
     let mut chart =
         Chart::new("How clearly agents hear each other", (Axis::log_counts(&ticks), labels.0), (y, labels.1));
-    chart.level("not worth it below", Ink::Axis, Stroke::Dashed, CLEARNESS_MIN);
+    chart.level("least to be worth it, at 1 update", Ink::Axis, Stroke::Dashed, CLEARNESS_MIN);
     for (k, (epsilon, points)) in curves.iter().enumerate() {
         let is_own = k == curves.len() / 2;
         let ink = Ink::Series(if is_own { 0 } else { k + 1 });
@@ -322,8 +324,8 @@ pub fn in_words(clearness: f64) -> &'static str {
     match clearness {
         c if c < 1.0 => "noise alone",
         c if c < CLEARNESS_MIN => "mostly noise",
-        c if c < CLEARNESS_FOR_UPDATES => "faint",
-        c if c < 3.0 * CLEARNESS_FOR_UPDATES => "clear",
+        c if c < 20.0 => "faint",
+        c if c < 60.0 => "clear",
         _ => "very clear",
     }
 }
@@ -331,6 +333,15 @@ pub fn in_words(clearness: f64) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn updates_are_suggested_while_they_can_be_heard() {
+        let loud = [(1, 40.0), (2, 28.0), (5, 18.0), (10, 12.0), (20, 8.9)];
+        assert_eq!((suggested_updates(&loud), worth_it(&loud)), (Some(10), Some(true)));
+        let quiet = [(1, 3.0), (2, 2.0)];
+        assert_eq!((suggested_updates(&quiet), worth_it(&quiet)), (Some(1), Some(false)));
+        assert_eq!((suggested_updates(&[]), worth_it(&[])), (None, None));
+    }
 
     #[test]
     fn groups_cover_every_size_once() {

@@ -78,13 +78,13 @@ fn picture(report: &Report, private: &PrivateRun, along: Along, points: &[Point]
     let y_label = format!("{}, mean over agents", report.score_name);
     let mut chart = Chart::new(&title, (x, x_label), (y, &y_label));
     if let Some(local) = local {
-        chart.level("local models", LOCAL_INK, Stroke::Dashed, local);
+        chart.level("local", LOCAL_INK, Stroke::Dashed, local);
     }
     let line =
         |pick: fn(&Point) -> Option<f64>| Vec::from_iter(points.iter().map(|p| (p.at, pick(p).unwrap_or(f64::NAN))));
-    chart.line(Some(BROADCAST), BROADCAST_INK, Stroke::Thin, &line(|p| p.broadcast));
+    chart.line(Some("broadcast"), BROADCAST_INK, Stroke::Thin, &line(|p| p.broadcast));
     if private.home {
-        chart.line(Some(HOME), HOME_INK, Stroke::Strong, &line(|p| p.home));
+        chart.line(Some("home"), HOME_INK, Stroke::Strong, &line(|p| p.home));
     }
     let dot = |p: &Point, score: Option<f64>| {
         let name = if along == Along::Epsilon { "epsilon" } else { "updates" };
@@ -105,9 +105,10 @@ fn picture(report: &Report, private: &PrivateRun, along: Along, points: &[Point]
     let direction = if report.higher_is_better { "higher is better" } else { "lower is better" };
     let mut caption = match along {
         Along::Epsilon => format!(
-            "The same task with a tenth to ten times its budget ({direction}). Left of where {} cross the dashed line, \
-             agents do better alone.",
-            if private.home { HOME } else { BROADCAST }
+            "The same task with a tenth to ten times its budget ({direction}). Where {} are {} the dashed line, agents do \
+             better alone.",
+            if private.home { HOME } else { BROADCAST },
+            if report.higher_is_better { "below" } else { "above" }
         ),
         Along::Updates => format!(
             "The same budget divided over more or fewer updates ({direction}): each one more reaches further, and makes \
