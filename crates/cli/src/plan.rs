@@ -56,7 +56,7 @@ fn tell(outlook: &Outlook, by_updates: &[(u64, f64)], suggested: Option<u64>) ->
         number::bound(*delta)
     ))?;
     screen::say(format!("{}\n", outlook.plan_in_words()))?;
-    if !outlook.groups.is_empty() {
+    if outlook.groups.iter().any(|group| group.noise_max.is_some()) {
         groups(outlook)?;
         screen::say("")?;
     }

@@ -225,8 +225,8 @@ fn every_line_of_a_ledger_fits_its_published_schema() {
     variant(folder, "copies", &[("algorithm", "algorithm = \"input-perturbation\"")]);
     let mut mechanisms = std::collections::BTreeSet::new();
     for task in ["task", "private", "laplace", "warm", "copies"] {
-        done(folder, &format!("train task/{task}.toml --out {task} --no-sweep"));
-        for line in read(folder, &format!("{task}/ledger.jsonl")).lines() {
+        done(folder, &format!("train task/{task}.toml --out run-{task} --no-sweep"));
+        for line in read(folder, &format!("run-{task}/ledger.jsonl")).lines() {
             let line: Value = serde_json::from_str(line).expect("JSON");
             assert!(fits(&line, &schema), "{line}");
             mechanisms.insert(line["mechanism"].as_str().expect("text").to_owned());
