@@ -29,13 +29,13 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     };
     screen::warn(output, &outlook.warnings);
     let by_updates = outlook::by_updates(&loaded, &outlook, outlook.epsilon);
-    let suggested = outlook::suggested_updates(&by_updates);
+    let suggested = outlook::suggested_updates(&by_updates).filter(|_| outlook.calibrated);
     if let Some(picture) = picture {
         draw(&loaded, &outlook, &by_updates, picture)?;
     }
     if output.json {
         let mut answer = serde_json::to_value(&outlook).expect("an outlook is JSON");
-        answer["worth_it"] = serde_json::json!(outlook::worth_it(&by_updates));
+        answer["worth_it"] = serde_json::json!(outlook::worth_it(&by_updates, outlook.calibrated));
         answer["suggested_updates"] = serde_json::json!(suggested);
         answer["by_updates"] = by_updates
             .iter()
@@ -80,7 +80,7 @@ fn tell(outlook: &Outlook, by_updates: &[(u64, f64)], suggested: Option<u64>) ->
         number::significant(clearness, 2),
         outlook::in_words(clearness)
     ))?;
-    if outlook::worth_it(by_updates) == Some(false) {
+    if outlook::worth_it(by_updates, outlook.calibrated) == Some(false) {
         screen::say(format!(
             "Not worth collaborating at this budget: even one update is not heard above {CLEARNESS_MIN}. More epsilon, more \
              points, more neighbours or fewer features would help."
@@ -91,6 +91,10 @@ fn tell(outlook: &Outlook, by_updates: &[(u64, f64)], suggested: Option<u64>) ->
         let plural = if suggested == 1 { "" } else { "s" };
         let why = if heard { &why } else { "more would not be heard" };
         screen::say(format!("Suggested: {} update{plural}; {why}.", number::count(suggested)))?;
+    } else {
+        screen::say(
+            "No verdict: the limits were set with Gaussian noise and a start at zero, and for this task the figure flatters.",
+        )?;
     }
     screen::say(
         "A rule of thumb from public facts alone; it has not looked at anyone's data. docs/privacy.md says how far to trust it.",

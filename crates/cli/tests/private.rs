@@ -262,6 +262,8 @@ fn the_plan_of_a_task_names_its_noise_its_cost_and_its_prospects() {
     variant(place.path(), "poor", &[("epsilon", "epsilon = 0.02")]);
     let text = done(place.path(), "privacy plan task/poor.toml");
     assert!(text.contains("Not worth collaborating at this budget"), "{text}");
+    variant(place.path(), "laplace", &[("mechanism", "mechanism = \"laplace\""), ("epsilon", "epsilon = 50.0")]);
+    assert!(done(place.path(), "privacy plan task/laplace.toml").contains("No verdict"));
     assert!(refused(place.path(), "privacy plan task/task.toml").contains("[privacy]"));
     assert!(refused(place.path(), "privacy plan task/private.toml --plot plan.pdf").contains(".svg or .png"));
     assert!(refused(place.path(), "privacy plan task/private.toml --plot plan.svg").contains("exists already"));

@@ -17,7 +17,7 @@ use crate::plot::{Axis, Chart, Dot, Ink, Scene, Stroke, number};
 use crate::private;
 use crate::run_folder::Epsilon;
 use crate::sweep::updates_to_try;
-use crate::task::{Algorithm, Privacy};
+use crate::task::{Algorithm, Mechanism, Privacy};
 use serde::Serialize;
 use sottovoce_core::PeerId;
 use sottovoce_privacy::{Event, Plan, sensitivity};
@@ -64,6 +64,9 @@ pub struct Outlook {
     pub groups: Vec<Group>,
     /// The clearness of the agent in the middle; none where there is no rule for the algorithm.
     pub clearness: Option<f64>,
+    /// Whether the limits were set for such a task: Gaussian noise, from zero. For others the clearness flatters: a warm start's
+    /// noise is not in it, and gradients bounded in L1 are mostly far shorter than their bound.
+    pub calibrated: bool,
     /// What a careful reader should know.
     pub warnings: Vec<String>,
 }
@@ -164,6 +167,7 @@ pub fn outlook(loaded: &Loaded) -> Option<Outlook> {
             .collect(),
         groups,
         clearness: now,
+        calibrated: privacy.mechanism == Mechanism::Gaussian && privacy.warm.is_none(),
         warnings: private::warnings(&privacy, problem),
     })
 }
@@ -181,9 +185,11 @@ pub fn by_updates(loaded: &Loaded, outlook: &Outlook, epsilon: f64) -> Vec<(u64,
     updates_to_try(privacy.updates).into_iter().filter_map(with).collect()
 }
 
-/// Whether collaboration is worth it, by the rule of thumb: whether one update is heard.
-pub fn worth_it(by_updates: &[(u64, f64)]) -> Option<bool> {
-    by_updates.first().map(|&(_, clearness)| clearness >= CLEARNESS_MIN)
+/// Whether collaboration is worth it, by the rule of thumb: whether one update is heard. A figure that flatters can say no, and
+/// cannot say yes.
+pub fn worth_it(by_updates: &[(u64, f64)], calibrated: bool) -> Option<bool> {
+    let heard = by_updates.first().map(|&(_, clearness)| clearness >= CLEARNESS_MIN);
+    heard.filter(|heard| calibrated || !heard)
 }
 
 /// The largest number of updates that keeps what is heard clear; 1 where none does, and none where there is nothing to choose.
@@ -337,10 +343,11 @@ mod tests {
     #[test]
     fn updates_are_suggested_while_they_can_be_heard() {
         let loud = [(1, 40.0), (2, 28.0), (5, 18.0), (10, 12.0), (20, 8.9)];
-        assert_eq!((suggested_updates(&loud), worth_it(&loud)), (Some(10), Some(true)));
+        assert_eq!((suggested_updates(&loud), worth_it(&loud, true)), (Some(10), Some(true)));
         let quiet = [(1, 3.0), (2, 2.0)];
-        assert_eq!((suggested_updates(&quiet), worth_it(&quiet)), (Some(1), Some(false)));
-        assert_eq!((suggested_updates(&[]), worth_it(&[])), (None, None));
+        assert_eq!((suggested_updates(&quiet), worth_it(&quiet, true)), (Some(1), Some(false)));
+        assert_eq!([worth_it(&loud, false), worth_it(&quiet, false)], [None, Some(false)], "no yes without grounds");
+        assert_eq!((suggested_updates(&[]), worth_it(&[], true)), (None, None));
     }
 
     #[test]
