@@ -260,11 +260,21 @@ fn the_demo_needs_nothing_and_can_be_run_again() {
     let place = tempfile::tempdir().expect("a folder");
     for _ in 0..2 {
         let text = done(place.path(), &["demo", "--agents", "30", "--dimension", "10"]);
-        for word in ["local", "model propagation", "coordinate descent", "together", "report.html"] {
+        for word in [
+            "local",
+            "model propagation",
+            "coordinate descent",
+            "together",
+            "Privately",
+            "home, kept",
+            "Spent:",
+            "report.html",
+        ] {
             assert!(text.contains(word), "{word}: {text}");
         }
     }
     assert!(place.path().join("sottovoce-demo/run/report.html").exists());
+    assert!(place.path().join("sottovoce-demo/private-run/home.csv").exists());
 }
 
 #[test]
