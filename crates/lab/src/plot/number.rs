@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(score(0.88449), "0.884");
         assert_eq!(change(-0.0123), "−0.012");
         assert_eq!(change(0.157), "+0.157");
-        assert_eq!([change(0.0095), change(-0.0034), change(4e-5)], ["+0.010", "−0.003", "+4.00×10⁻⁵"]);
+        assert_eq!([change(0.0096), change(-0.0034), change(4e-5)], ["+0.010", "−0.003", "+4.00×10⁻⁵"]);
         assert_eq!(score(-0.0), "0.000");
         assert_eq!(score(1234.5), "1,234");
         assert_eq!(significant(123_456.0, 5), "123,456");

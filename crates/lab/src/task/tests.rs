@@ -252,7 +252,7 @@ fn a_private_task_has_the_documented_defaults_and_reads_back_as_itself() {
     }
     let resolved = parse(&warm).expect("a private task");
     let start = resolved.privacy.and_then(|privacy| privacy.warm).expect("a warm start").start;
-    assert!((start.radius - (2.0f64.ln() / 0.5).sqrt()).abs() < 1e-12, "{start:?}");
+    assert!((start.radius - (libm::log(2.0f64) / 0.5).sqrt()).abs() < 1e-12, "{start:?}");
     assert_eq!((start.trade_off, start.wakes, resolved.run.wakes_per_agent), (1.0, 3, 37));
 }
 
