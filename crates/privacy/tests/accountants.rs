@@ -167,8 +167,10 @@ fn answers(epsilon: f64, count: u32) -> Vec<(f64, f64)> {
     law
 }
 
+type Charges = Vec<(Event, u64)>;
+
 /// The truth where a formula gives it: the charges, a delta, and the epsilon.
-fn truths() -> Vec<(Vec<(Event, u64)>, f64, f64)> {
+fn truths() -> Vec<(Charges, f64, f64)> {
     let mut truths = Vec::new();
     for delta in [1e-12, 1e-6, 1e-2, 0.1] {
         for epsilon in [1e-3, 0.3, 5.0, 700.0, 1000.0] {
