@@ -6,7 +6,7 @@ use sottovoce_lab::load::{Loaded, load};
 use sottovoce_lab::outlook::{self, CLEARNESS_FOR_UPDATES, CLEARNESS_MIN, Outlook, outlook};
 use sottovoce_lab::plot::number;
 use sottovoce_lab::report::bound_or_infinity;
-use sottovoce_lab::task::{AccountantName, Task};
+use sottovoce_lab::task::{AccountantName, Home, Task};
 use sottovoce_lab::train::Halt;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,8 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     };
     screen::warn(output, &outlook.warnings);
     let by_updates = outlook::by_updates(&loaded, &outlook, outlook.epsilon);
-    let suggested = outlook::suggested_updates(&by_updates).filter(|_| outlook.calibrated);
+    let untuned_home = matches!(loaded.task.privacy.and_then(|privacy| privacy.home), Some(Home::Automatic { .. }));
+    let suggested = outlook::suggested_updates(&by_updates, untuned_home).filter(|_| outlook.calibrated);
     if let Some(picture) = picture {
         draw(&loaded, &outlook, &by_updates, picture)?;
     }
@@ -43,12 +44,17 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
             .collect();
         screen::say(answer)?;
     } else if !output.quiet {
-        tell(&outlook, &by_updates, suggested)?;
+        tell(&outlook, &by_updates, suggested, untuned_home)?;
     }
     Ok(())
 }
 
-fn tell(outlook: &Outlook, by_updates: &[(u64, f64)], suggested: Option<u64>) -> Result<(), Mistake> {
+fn tell(
+    outlook: &Outlook,
+    by_updates: &[(u64, f64)],
+    suggested: Option<u64>,
+    untuned_home: bool,
+) -> Result<(), Mistake> {
     let Outlook { name, algorithm, epsilon, delta, accountant, .. } = outlook;
     screen::say(format!(
         "{name}, {algorithm}: a budget of epsilon = {} at delta = {} for each agent, by {accountant}.",
@@ -89,7 +95,11 @@ fn tell(outlook: &Outlook, by_updates: &[(u64, f64)], suggested: Option<u64>) ->
         let heard = by_updates.iter().any(|&(_, clearness)| clearness >= CLEARNESS_FOR_UPDATES);
         let why = format!("the most that are heard with a clearness of {CLEARNESS_FOR_UPDATES} or more");
         let plural = if suggested == 1 { "" } else { "s" };
-        let why = if heard { &why } else { "more would not be heard" };
+        let why = match (untuned_home, heard) {
+            (true, _) => "home models gain most from few clear words",
+            (false, true) => &why,
+            (false, false) => "more would not be heard",
+        };
         screen::say(format!("Suggested: {} update{plural}; {why}.", number::count(suggested)))?;
     } else {
         screen::say(

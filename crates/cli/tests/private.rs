@@ -294,11 +294,12 @@ fn a_plan_does_not_look_at_anyones_data() {
 fn the_rule_of_thumb_tells_a_hopeless_budget_from_a_good_one() {
     let place = place("--agents 100 --dimension 20 --seed 7");
     for (name, epsilon, worth_it) in [("poor", "epsilon = 0.1", false), ("rich", "epsilon = 3.0", true)] {
-        variant(place.path(), name, &[("epsilon", epsilon), ("home", "home = { scale = 1.0, trade-off = 3.0 }")]);
+        variant(place.path(), name, &[("epsilon", epsilon)]);
         let plan = json(place.path(), &format!("privacy plan task/{name}.toml"));
         assert_eq!(plan["worth_it"], worth_it, "{plan}");
         let scores = &json(place.path(), &format!("train task/{name}.toml --out {name} --no-sweep"))["accuracy"];
-        assert_eq!(scores["home_mean"].as_f64() > scores["local_mean"].as_f64(), worth_it, "{scores}");
+        let [home, local] = ["home_mean", "local_mean"].map(|key| scores[key].as_f64().expect("a score"));
+        assert_eq!(home > local + 0.01, worth_it, "{scores}");
     }
 }
 

@@ -200,8 +200,6 @@ fn task_text(options: &LinearOptions) -> String {
     )
 }
 
-/// The home models' parameters are the best of a grid (scale 0.5, 1, 2, 4; trade-off 1, 3, 10, 30) for this budget on other seeds
-/// (101 to 103) of the same task with 100 agents and 50 features.
 fn private_text(options: &LinearOptions) -> String {
     let LinearOptions { agents, dimension, seed, .. } = options;
     format!(
@@ -223,7 +221,7 @@ fn private_text(options: &LinearOptions) -> String {
          delta = {delta}   # e^-5, as in the paper; choose yours well below 1 / points\n\
          mechanism = \"gaussian\"\n\
          updates = 1                  # releases per agent\n\
-         home = {{ scale = 2.0, trade-off = 10.0 }}   # tuned on other data sets, never on this one\n\n\
+         \n\
          [run]\n\
          seed = 1\n",
         delta = libm::exp(-5.0),

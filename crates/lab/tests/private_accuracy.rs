@@ -28,7 +28,9 @@ fn task(seed: u64, dimension: usize) -> Loaded {
     let delta = libm::exp(-5.0);
     let text = text.replace("[data]", "[data]\nnormalize = \"l2\"").replace("wakes-per-agent = 200", "")
         + &format!("\n[privacy]\nepsilon = 1.0\ndelta = {delta}\nupdates = 1\n");
-    let private = Task::parse(&text, &out.join("task.toml")).expect("a private task");
+    let mut private = Task::parse(&text, &out.join("task.toml")).expect("a private task");
+    // Other data, other noise.
+    private.set_seed(seed).expect("a seed");
     load(&private).expect("its files")
 }
 
