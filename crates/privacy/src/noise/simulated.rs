@@ -2,6 +2,7 @@
 
 use super::{Idealized, NoNoise, Noise, sealed::Sealed};
 use crate::Event;
+use crate::audit::{Recording, Replaying};
 
 /// The noise of a simulated agent. A real peer does not take it.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,6 +11,10 @@ pub enum Simulated {
     None,
     /// Fast, in floating point.
     Idealized(Idealized),
+    /// Any, and every release is remembered: for audits.
+    Recording(Box<Recording>),
+    /// None: what comes out is what was recorded. For audits.
+    Replaying(Box<Replaying>),
 }
 
 impl Sealed for Simulated {}
@@ -19,6 +24,8 @@ impl Noise for Simulated {
         match self {
             Simulated::None => NoNoise.perturb(event, sensitivity, values),
             Simulated::Idealized(noise) => noise.perturb(event, sensitivity, values),
+            Simulated::Recording(noise) => noise.perturb(event, sensitivity, values),
+            Simulated::Replaying(noise) => noise.perturb(event, sensitivity, values),
         }
     }
 }
