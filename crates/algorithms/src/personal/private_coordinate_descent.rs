@@ -182,6 +182,7 @@ impl Algorithm for PrivateCoordinateDescent {
         };
         let mended = shard.points.mended();
         let shard = mend(shard, mended.as_deref());
+        let norm = if planted(Bug::WrongNorm) { Norm::L2 } else { norm };
         let limit =
             |(x, _)| if planted(Bug::ClipAfterNoise) { f64::MAX } else { sensitivity::clip_limit(norm, clip, x) };
         let mut me = Joined {
@@ -239,9 +240,17 @@ impl Algorithm for PrivateCoordinateDescent {
             assert_eq!(step.norm(), self.config.norm, "gradients are clipped in the norm of the plan's mechanism");
             let (shard, theta) = (mend(shard, me.mended.as_deref()), cx.posts.mine());
             kernel::vectorized(MeanGradient { shard, limits: &me.limits, theta, out: &mut *gradient });
+            if planted(Bug::StopWhenConverged) && norm(gradient) < 0.3 * self.config.clip {
+                return Ok(Activity { moved: 0.0 });
+            }
+            let exact = planted(Bug::ExactIterate).then(|| gradient.to_vec());
             // PRIVACY: the mean of m_i gradients of norm at most B each. Replacing one record moves it by at most 2 B / m_i,
             // with what rounding adds: `sensitivity::of_clipped_mean`. Charged, then noised, by the plan's next step.
             let noisy = cx.gate.release(gradient, me.sensitivity)?;
+            let noisy = noisy.with_public(Public::declare(exact), |exact, noisy| {
+                exact.iter().for_each(|exact| noisy.copy_from_slice(exact));
+                noisy
+            });
             // theta_i <- (1 - alpha) theta_i + alpha (sum_j W_ij/D_ii theta_j - mu c_i (g + 2 lambda theta_i))  [2018, eq. 6]
             let keep = 1.0 - alpha - 2.0 * alpha * weight * shard.regularization;
             let factors = [keep, alpha * inverse_degree, alpha * weight];
@@ -292,7 +301,7 @@ impl PrivateCoordinateDescent {
     /// The features, brought into |x|_2 <= R: the sensitivity of a warm start is that of points within the bound.
     fn bounded(&self, points: Points<'_>) -> Vec<f64> {
         let mut features = points.features.to_vec();
-        for row in features.chunks_exact_mut(points.dimension) {
+        for row in features.chunks_exact_mut(points.dimension).filter(|_| !planted(Bug::WarmStartOfAnyPoint)) {
             // Exact to a relative 2^-52 in each coordinate, which the margin of the sensitivity covers.
             let factor = sensitivity::clip_limit(Norm::L2, self.config.feature_bound, row).min(1.0);
             row.iter_mut().for_each(|value| *value *= factor);

@@ -3,6 +3,7 @@
 use super::{Idealized, NoNoise, Noise, sealed::Sealed};
 use crate::Event;
 use crate::audit::{Recording, Replaying};
+use crate::planted::{Bug, planted};
 
 /// The noise of a simulated agent. A real peer does not take it.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,11 +22,23 @@ impl Sealed for Simulated {}
 
 impl Noise for Simulated {
     fn perturb(&mut self, event: Event, sensitivity: f64, values: &mut [f64]) {
+        let sensitivity = if planted(Bug::ScaleHalved) && self.draws() { 0.5 * sensitivity } else { sensitivity };
+        let exact = if planted(Bug::NoNoiseOnOneCoordinate) && self.draws() { values.first().copied() } else { None };
         match self {
             Simulated::None => NoNoise.perturb(event, sensitivity, values),
             Simulated::Idealized(noise) => noise.perturb(event, sensitivity, values),
             Simulated::Recording(noise) => noise.perturb(event, sensitivity, values),
             Simulated::Replaying(noise) => noise.perturb(event, sensitivity, values),
         }
+        if let Some(exact) = exact {
+            values[0] = exact;
+        }
+    }
+}
+
+impl Simulated {
+    /// Whether it makes noise of its own.
+    fn draws(&self) -> bool {
+        !matches!(self, Simulated::Recording(_) | Simulated::Replaying(_))
     }
 }
