@@ -1,5 +1,6 @@
 //! The `sottovoce` program: typed arguments, resolved, then run.
 
+mod audit;
 mod data;
 mod demo;
 mod privacy;
@@ -39,8 +40,9 @@ Examples:
   sottovoce train example/task.toml --out run
   sottovoce data example/train.csv
   sottovoce privacy noise --mechanism gaussian --epsilon 1 --steps 10 --delta 1e-6
+  sottovoce audit private/task.toml
 
-Exit codes: 0 done, 2 a mistake in the arguments, the task or its files, 130 stopped.";
+Exit codes: 0 done, 1 an audit refuted a claim, 2 a mistake in the arguments, the task or its files, 130 stopped.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -52,6 +54,8 @@ enum Command {
     Data(data::Arguments),
     /// What epsilon a noise gives, and what noise a budget needs
     Privacy(privacy::Arguments),
+    /// Try to prove the privacy claim of a task wrong
+    Audit(audit::Arguments),
     /// Print completions for a shell
     ///
     /// For bash: sottovoce completions bash > /etc/bash_completion.d/sottovoce
@@ -76,6 +80,10 @@ fn main() -> ExitCode {
         Command::Train(arguments) => train::run(&arguments, output),
         Command::Data(arguments) => data::run(&arguments, output),
         Command::Privacy(arguments) => privacy::run(&arguments, output),
+        Command::Audit(arguments) => match audit::run(&arguments, output) {
+            Ok(audit::Verdict::Refuted) => return ExitCode::from(1),
+            other => other.map(|_| ()),
+        },
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), "sottovoce", &mut std::io::stdout());
             Ok(())
