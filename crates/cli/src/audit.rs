@@ -17,8 +17,8 @@ pub struct Arguments {
     /// The task file; it needs a section [privacy]
     task: PathBuf,
 
-    /// Runs in each of two worlds; each mechanism is used a thousand times as often
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(20..=1_000_000))]
+    /// Runs in each of two worlds; each mechanism is used 250 times as often
+    #[arg(long, value_name = "N", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(20..=1_000_000))]
     trials: u64,
 
     /// Decides the noise and the records that are tried

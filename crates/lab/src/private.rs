@@ -2,12 +2,13 @@
 
 use crate::error::Mistake;
 use crate::load::Loaded;
+use crate::registry::private_descent;
 use crate::task::{Algorithm, Mechanism, NoiseKind, Privacy, Schedule, Task};
-use sottovoce_algorithms::Problem;
+use sottovoce_algorithms::{Problem, personal::home::Broadcast};
 use sottovoce_core::PeerId;
 use sottovoce_privacy::calibrate::{Split, Uncalibrated};
 use sottovoce_privacy::planted::{Bug, planted};
-use sottovoce_privacy::{Event, Gate, Idealized, Ledger, Plan, Simulated};
+use sottovoce_privacy::{Event, Exact, Gate, Idealized, Ledger, Plan, Simulated};
 use std::sync::Arc;
 
 /// A relative margin for the rounding of a norm when points are held against the declared bound.
@@ -132,8 +133,26 @@ pub fn gate_with(problem: &Problem, plan: &Arc<Plan>, id: PeerId, noise: Simulat
 pub fn noise(privacy: &Privacy, seed: u64, id: PeerId) -> Simulated {
     let key = if planted(Bug::SeedReuse) { 0 } else { id.0 };
     match privacy.noise {
-        NoiseKind::Idealized | NoiseKind::Exact => Simulated::Idealized(Idealized::new(seed, key)),
+        NoiseKind::Idealized => Simulated::Idealized(Idealized::new(seed, key)),
+        NoiseKind::Exact => Simulated::Exact(Box::new(Exact::seeded(seed, key))),
     }
+}
+
+/// What everyone can know of each agent's broadcast without looking at it. (Of a noisy copy of data nothing is known.)
+pub fn broadcasts(loaded: &Loaded) -> Result<Vec<Broadcast>, Mistake> {
+    let problem = &loaded.problem;
+    let (Some(privacy), Some(plan)) = (&loaded.task.privacy, &loaded.plan) else { return Ok(Vec::new()) };
+    let descent = private_descent(loaded, privacy)?;
+    let one = |id: PeerId| {
+        let shard = problem.shard(id);
+        match loaded.task.algorithm {
+            Algorithm::CoordinateDescent => {
+                descent.broadcast(shard.points.len(), shard.regularization, shard.confidence, plan)
+            }
+            _ => Broadcast { points: shard.points.len(), scale: 1.0, variance: f64::MAX },
+        }
+    };
+    Ok((0..problem.agents() as u32).map(PeerId).map(one).collect())
 }
 
 /// The largest epsilon of any agent by the task's accountant, and by each of the others.

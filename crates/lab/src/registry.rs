@@ -36,18 +36,7 @@ pub fn with_algorithm<V: Visitor>(
     let (dimension, loss, trade_off) = (problem.dimension(), problem.loss, problem.trade_off);
     let refused = |error: ConfigError| Mistake::file(&task.source, error.to_string());
     Ok(match (algorithm, task.privacy) {
-        (task::Algorithm::CoordinateDescent, Some(privacy)) => {
-            let config = PrivateCoordinateDescentConfig {
-                dimension,
-                loss,
-                trade_off,
-                clip: privacy.clip,
-                norm: privacy.mechanism.norm(),
-                feature_bound: privacy.feature_bound(task),
-                warm: privacy.warm.map(|warm| warm.start),
-            };
-            visitor.visit(&PrivateCoordinateDescent::new(config).map_err(refused)?)
-        }
+        (task::Algorithm::CoordinateDescent, Some(privacy)) => visitor.visit(&private_descent(loaded, &privacy)?),
         (task::Algorithm::InputPerturbation, privacy) => {
             let feature_bound = privacy.expect("reading the task has checked it").clip;
             let config = InputPerturbationConfig { dimension, loss, feature_bound };
@@ -70,4 +59,19 @@ pub fn with_algorithm<V: Visitor>(
             visitor.visit(&Admm::new(AdmmConfig { trade_off, penalty, inner }).map_err(refused)?)
         }
     })
+}
+
+/// Private coordinate descent, as a private task sets it.
+pub fn private_descent(loaded: &Loaded, privacy: &task::Privacy) -> Result<PrivateCoordinateDescent, Mistake> {
+    let (problem, task) = (&loaded.problem, &loaded.task);
+    let config = PrivateCoordinateDescentConfig {
+        dimension: problem.dimension(),
+        loss: problem.loss,
+        trade_off: problem.trade_off,
+        clip: privacy.clip,
+        norm: privacy.mechanism.norm(),
+        feature_bound: privacy.feature_bound(task),
+        warm: privacy.warm.map(|warm| warm.start),
+    };
+    PrivateCoordinateDescent::new(config).map_err(|error| Mistake::file(&task.source, error.to_string()))
 }

@@ -7,7 +7,7 @@ use crate::registry::{Visitor, with_algorithm};
 use crate::report::Sample;
 use crate::score::{mean_and_deviation, scores};
 use crate::task;
-use sottovoce_algorithms::{Shard, objective, personal::home::Home};
+use sottovoce_algorithms::{Shard, objective};
 use sottovoce_core::{Algorithm, PeerId, Rows};
 use sottovoce_privacy::Ledger;
 use sottovoce_sim::{Counters, Settings, Simulation, Status};
@@ -150,13 +150,14 @@ impl Visitor for Train<'_> {
         let home = task.privacy.and_then(|privacy| privacy.home).filter(|_| which != task::Algorithm::Local);
         let home = match home {
             None => None,
-            Some(config) => {
-                let home = Home::new(config).map_err(|error| Mistake::file(&task.source, error.to_string()))?;
+            Some(home) => {
+                let home = home.check().map_err(|error| Mistake::file(&task.source, error.to_string()))?;
+                let known = private::broadcasts(loaded)?;
                 let mut models = Rows::zeros(problem.agents(), problem.dimension());
                 for id in (0..agents as u32).map(PeerId) {
                     let (shard, peers) = (problem.shard(id), problem.graph.peers(id));
-                    let size = |id: PeerId| problem.data.size(id);
-                    models.row_mut(id.index()).copy_from_slice(&home.model(&shard, peers, simulation.posts(id), size));
+                    let model = home.model(&shard, peers, simulation.posts(id), |id| known[id.index()]);
+                    models.row_mut(id.index()).copy_from_slice(&model);
                 }
                 Some(HomeModels { scores: scores_of(&models), models })
             }

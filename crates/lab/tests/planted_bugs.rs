@@ -40,10 +40,19 @@ enum Kind {
     WarmLaplace,
     Inputs,
     Faults,
+    Exact,
 }
 
-const KINDS: [Kind; 7] =
-    [Kind::Gaussian, Kind::Laplace, Kind::Squared, Kind::Warm, Kind::WarmLaplace, Kind::Inputs, Kind::Faults];
+const KINDS: [Kind; 8] = [
+    Kind::Gaussian,
+    Kind::Laplace,
+    Kind::Squared,
+    Kind::Warm,
+    Kind::WarmLaplace,
+    Kind::Inputs,
+    Kind::Faults,
+    Kind::Exact,
+];
 
 fn load(kind: Kind, seed: u64) -> Loaded {
     let algorithm = if kind == Kind::Inputs { "input-perturbation" } else { "coordinate-descent" };
@@ -63,6 +72,9 @@ fn load(kind: Kind, seed: u64) -> Loaded {
     }
     if kind == Kind::Squared {
         task += "clip = 0.5\n";
+    }
+    if kind == Kind::Exact {
+        task += "noise = \"exact\"\n";
     }
     if kind == Kind::Faults {
         task += "[faults]\nloss = 0.2\nduplicate = 0.1\ndelay = { mean = 0.5, max = 2.0 }\n";
@@ -130,7 +142,7 @@ fn half_the_noise_is_found_for_every_law() {
 
 #[test]
 fn clean_runs_raise_no_alarm() {
-    let runs: u64 = if std::env::var_os("SOTTOVOCE_SOAK").is_some() { 200 } else { 28 };
+    let runs: u64 = if std::env::var_os("SOTTOVOCE_SOAK").is_some() { 200 } else { 24 };
     for seed in 0..runs {
         let kind = KINDS[seed as usize % KINDS.len()];
         let audit = run(kind, seed);

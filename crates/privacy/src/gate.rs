@@ -14,7 +14,27 @@ pub struct Exhausted;
 ///
 /// Without a plan, exact values may leave, at epsilon = infinity. With one, exactly its steps may, each with its noise.
 /// Algorithms see a `Gate`, whatever makes its noise; drivers own a `Gate<N>` and so choose the noise by its type: a real peer
-/// takes a `Gate<Secret>` and nothing else.
+/// takes a `Gate<Secret>` and nothing else ([`Secret`](crate::Secret) shows that the compiler sees to it).
+///
+/// A released value comes from a gate:
+///
+/// ```
+/// # use sottovoce_privacy::{Gate, Released};
+/// let released: Released<f64> = Gate::without_privacy().reveal(0.5)?;
+/// # Ok::<(), sottovoce_privacy::Exhausted>(())
+/// ```
+///
+/// and from nowhere else:
+///
+/// ```compile_fail,E0423
+/// # use sottovoce_privacy::{Gate, Released};
+/// let released: Released<f64> = Released(0.5);
+/// ```
+///
+/// ```compile_fail,E0624
+/// # use sottovoce_privacy::{Gate, Released};
+/// let released: Released<f64> = Released::after_charge(0.5);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gate<N: ?Sized = dyn Noise> {
     plan: Option<Arc<Plan>>,
@@ -68,7 +88,8 @@ impl<N: Noise + ?Sized> Gate<N> {
     /// the sensitivity is how many of them one record moves: 1.
     ///
     /// # Panics
-    /// When the sensitivity is not a finite number above zero, or the values are not finite: either would void the guarantee.
+    /// When the sensitivity is not a finite number above zero, or the values are not finite, or an answer to randomized response is
+    /// not 1 or -1, or one record moves two of them: each would void the guarantee.
     pub fn release<'v>(
         &mut self,
         values: &'v mut [f64],
@@ -77,6 +98,10 @@ impl<N: Noise + ?Sized> Gate<N> {
         let event = self.next().ok_or(Exhausted)?;
         assert!(sensitivity.is_finite() && sensitivity > 0.0, "a sensitivity of {sensitivity}");
         assert!(values.iter().all(|value| value.is_finite()), "only finite values can be protected");
+        if let Event::RandomizedResponse { .. } = event {
+            assert!(sensitivity <= 1.0, "one record moves {sensitivity} answers: each needs a step of its own");
+            assert!(values.iter().all(|value| value.abs() == 1.0), "an answer is 1 or -1");
+        }
         self.done += 1;
         let charge = Charge { event, sensitivity: Some(sensitivity), audience: Audience::Everyone, count: 1 };
         if !(planted(Bug::UnchargedSecondRelease) && self.done == 2 || self.is_resent()) {
@@ -158,6 +183,28 @@ mod tests {
     #[should_panic(expected = "finite values")]
     fn a_value_that_is_no_number_never_leaves() {
         let _ = planned(1).release(&mut [f64::NAN], 1.0);
+    }
+
+    fn asked(values: &mut [f64], sensitivity: f64) {
+        let plan = Plan::new(vec![Event::RandomizedResponse { epsilon: 1.0 }], 1.0, 0.0, &Tight).expect("cheap");
+        let _ = Gate::planned(Arc::new(plan), Idealized::new(1, 0)).release(values, sensitivity);
+    }
+
+    #[test]
+    fn signs_may_be_asked_for() {
+        asked(&mut [1.0, -1.0], 1.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "1 or -1")]
+    fn randomized_response_hides_no_sizes_so_it_takes_none() {
+        asked(&mut [1.0, 0.5], 1.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "moves 2 answers")]
+    fn randomized_response_protects_one_answer_of_a_record() {
+        asked(&mut [1.0, -1.0], 2.0);
     }
 
     #[test]

@@ -30,6 +30,6 @@ pub use account::{Accountant, Gaussian, Optimal, Pld, Rdp, Sum, Theorem1, Tight,
 pub use event::{Audience, BadCharge, Event};
 pub use gate::{Exhausted, Gate};
 pub use ledger::{Charge, Ledger};
-pub use noise::{Idealized, NoNoise, Noise, Simulated};
+pub use noise::{Exact, Idealized, NoEntropy, NoNoise, Noise, OsRandom, Secret, Simulated};
 pub use plan::{BadPlan, Plan};
 pub use released::{Public, Released};

@@ -12,13 +12,37 @@
 
 use crate::Event;
 
+mod exact;
 mod idealized;
 mod simulated;
 
+pub use exact::{Exact, NoEntropy, OsRandom, Secret};
 pub use idealized::Idealized;
 pub use simulated::Simulated;
 
 /// A source of noise for one agent's gate.
+///
+/// The kinds of this crate are all there are. They can be used anywhere:
+///
+/// ```
+/// # use sottovoce_privacy::{Event, Idealized, Noise};
+/// fn perturb(noise: &mut impl Noise, values: &mut [f64]) {
+///     noise.perturb(Event::Laplace { noise_multiplier: 1.0 }, 1.0, values);
+/// }
+///
+/// perturb(&mut Idealized::new(1, 0), &mut [0.5]);
+/// ```
+///
+/// but no other crate can add one:
+///
+/// ```compile_fail,E0277
+/// # use sottovoce_privacy::{Event, Idealized, Noise};
+/// struct Silence;
+///
+/// impl Noise for Silence {
+///     fn perturb(&mut self, event: Event, sensitivity: f64, values: &mut [f64]) {}
+/// }
+/// ```
 pub trait Noise: sealed::Sealed + Send {
     /// Adds noise of the event's mechanism, scaled to the sensitivity, to each value; for randomized response, flips signs.
     fn perturb(&mut self, event: Event, sensitivity: f64, values: &mut [f64]);

@@ -38,8 +38,10 @@ impl Plan {
     /// A plan whose steps together keep (`epsilon`, `delta`) by this accountant.
     pub fn new(steps: Vec<Event>, epsilon: f64, delta: f64, accountant: &dyn Accountant) -> Result<Self, BadPlan> {
         let cost = accountant.epsilon(&ledger_of(&steps)?, delta);
+        // PRIVACY: an exact value is never a step, not even of an infinite budget: the gate relies on it.
+        let is_noisy = !steps.contains(&Event::Reveal);
         // Not `cost > epsilon`: a budget that is no number allows nothing.
-        if cost <= epsilon {
+        if is_noisy && cost <= epsilon {
             Ok(Plan { steps, epsilon, delta })
         } else {
             Err(BadPlan::OverBudget { cost, epsilon, delta })
@@ -104,6 +106,8 @@ mod tests {
         assert!(matches!(Plan::new(steps(9), 1.0, 0.0, &Sum), Err(BadPlan::OverBudget { .. })));
         assert!(Plan::new(steps(9), 1.0, 1e-2, &Tight).is_ok(), "a better accountant allows more");
         assert!(matches!(Plan::new(vec![Event::Reveal], 1e9, 0.1, &Tight), Err(BadPlan::OverBudget { .. })));
+        let exact = Plan::new(vec![Event::Reveal], f64::INFINITY, 0.1, &Tight);
+        assert!(matches!(exact, Err(BadPlan::OverBudget { .. })), "an exact value is never planned");
         assert!(matches!(Plan::new(steps(1), f64::NAN, 0.1, &Tight), Err(BadPlan::OverBudget { .. })));
         let broken = vec![Event::Gaussian { noise_multiplier: f64::NAN }];
         assert!(matches!(Plan::new(broken, 1.0, 0.1, &Tight), Err(BadPlan::Step(_))));

@@ -22,7 +22,10 @@
 //! what rounds before it is inside the sensitivity. An agent without data has nothing to protect and follows its neighbours at
 //! every wake.
 
-use super::config::{ConfigError, positive};
+use super::{
+    config::{ConfigError, positive},
+    home::Broadcast,
+};
 use crate::{
     Loss, Points, Shard,
     kernel::{self, Arithmetic, Simd},
@@ -32,7 +35,7 @@ use crate::{
 };
 use sottovoce_core::{Activity, Algorithm, Cx, NoLetter, Peers, Posts};
 use sottovoce_privacy::{
-    Exhausted, Public, Released,
+    Event, Exhausted, Plan, Public, Released,
     planted::{Bug, planted},
     sensitivity::{self, Norm},
 };
@@ -114,6 +117,35 @@ impl PrivateCoordinateDescent {
         }
         let smoothness = curvature * config.feature_bound * config.feature_bound;
         Ok(PrivateCoordinateDescent { config, smoothness })
+    }
+
+    /// What everyone can know of the broadcast of an agent with this many points that followed `plan`, its data unseen.
+    ///
+    /// Taken to be gradient steps of length a = alpha mu c on a quadratic with the curvature h of features that point everywhere
+    /// alike: T of them go 1 - (1 - a h)^T of the way, and of the noise of step t the factor (1 - a h)^(T-1-t) is left. That
+    /// neighbours average away some of each other's noise is not counted.
+    pub fn broadcast(&self, points: usize, regularization: f64, confidence: f64, plan: &Plan) -> Broadcast {
+        if points == 0 {
+            return Broadcast { points, scale: 1.0, variance: f64::INFINITY };
+        }
+        let sensitivity = sensitivity::of_clipped_mean(self.config.clip, points);
+        let alpha = 1.0 / (1.0 + self.config.trade_off * confidence * (self.smoothness + 2.0 * regularization));
+        let step = alpha * self.config.trade_off * confidence;
+        let curvature = self.smoothness / self.config.dimension as f64 + 2.0 * regularization;
+        let (mut left, mut variance) = (1.0, 0.0);
+        for event in plan.steps() {
+            let noise = match *event {
+                Event::Gaussian { noise_multiplier } => noise_multiplier * sensitivity,
+                Event::Laplace { noise_multiplier } => core::f64::consts::SQRT_2 * noise_multiplier * sensitivity,
+                // A warm start only helps; how much depends on the data.
+                _ => continue,
+            };
+            let keep = 1.0 - step * curvature;
+            left *= keep;
+            variance = keep * keep * variance + step * step * noise * noise;
+        }
+        let scale = 1.0 / (1.0 - left).max(1e-12);
+        Broadcast { points, scale, variance: scale * scale * variance }
     }
 
     /// The noise of the warm start must cover this: how far the regularized local model can move, in L2.

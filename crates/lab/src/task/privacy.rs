@@ -4,7 +4,7 @@ use super::check::Lines;
 use super::config::{self, HomeConfig, HomeModelConfig, PrivacyConfig, WarmConfig};
 use super::{Algorithm, Data, GraphSource, GraphTask, Mistake, Model, Normalize, required};
 use serde::{Deserialize, Serialize};
-pub use sottovoce_algorithms::personal::home::HomeConfig as Home;
+pub use sottovoce_algorithms::personal::home::Home;
 use sottovoce_algorithms::{Loss, personal::private_coordinate_descent::WarmStart};
 use sottovoce_privacy::{Accountant, Sum, Theorem1, Tight, sensitivity::Norm};
 
@@ -123,8 +123,8 @@ pub enum NoiseKind {
     Exact,
 }
 
-/// Releases per agent when a task does not say.
-const UPDATES_DEFAULT: u64 = 5;
+/// Releases per agent when a task does not say. With home models few and clear updates are worth more than many and noisy ones.
+const UPDATES_DEFAULT: u64 = 1;
 
 /// Wakes of propagation after a warm start when a task does not say.
 const WARM_WAKES_DEFAULT: u32 = 10;
@@ -222,8 +222,11 @@ pub(super) fn resolve(
     };
     let home = match config.home {
         Some(HomeConfig::Off(_)) => None,
-        None => Some(home(HomeModelConfig::default())),
-        Some(HomeConfig::Model(model)) => Some(home(model)),
+        None => Some(Home::Automatic { feature_bound: libm::hypot(bound, if model.intercept { 1.0 } else { 0.0 }) }),
+        Some(HomeConfig::Model(model)) => Some(Home::Tuned {
+            scale: required(model.scale, "privacy.home.scale", lines)?,
+            trade_off: required(model.trade_off, "privacy.home.trade-off", lines)?,
+        }),
     };
     Ok(Privacy {
         epsilon,
@@ -247,10 +250,6 @@ fn reach(bound: f64, intercept: bool, mechanism: Mechanism, normalize: Normalize
         Mechanism::Laplace if normalize == Normalize::L2 => 1.0,
         Mechanism::Laplace => bound + constant,
     }
-}
-
-fn home(config: HomeModelConfig) -> Home {
-    Home { scale: config.scale.unwrap_or(1.0), trade_off: config.trade_off.unwrap_or(3.0) }
 }
 
 fn warm_start(config: WarmConfig, epsilon: f64, model: &Model, lines: &Lines<'_>) -> Result<Warm, Mistake> {
@@ -292,12 +291,13 @@ impl Privacy {
                 trade_off: Some(start.trade_off),
                 wakes: Some(start.wakes),
             }),
-            home: Some(match self.home {
-                None => HomeConfig::Off(false),
-                Some(Home { scale, trade_off }) => {
-                    HomeConfig::Model(HomeModelConfig { scale: Some(scale), trade_off: Some(trade_off) })
+            home: match self.home {
+                None => Some(HomeConfig::Off(false)),
+                Some(Home::Automatic { .. }) => None,
+                Some(Home::Tuned { scale, trade_off }) => {
+                    Some(HomeConfig::Model(HomeModelConfig { scale: Some(scale), trade_off: Some(trade_off) }))
                 }
-            }),
+            },
             accountant: Some(self.accountant),
             noise: Some(self.noise),
         }

@@ -236,13 +236,13 @@ const PRIVATE: &str = "algorithm = \"coordinate-descent\"\n[data]\ntrain = \"tra
 fn a_private_task_has_the_documented_defaults_and_reads_back_as_itself() {
     let task = parse(PRIVATE).expect("a private task");
     let privacy = task.privacy.expect("a section");
-    assert_eq!((privacy.mechanism, privacy.clip, privacy.updates), (Mechanism::Gaussian, 1.0, 5));
+    assert_eq!((privacy.mechanism, privacy.clip, privacy.updates), (Mechanism::Gaussian, 1.0, 1));
     assert_eq!((privacy.schedule, privacy.warm, privacy.accountant), (Schedule::Uniform, None, AccountantName::Tight));
-    assert_eq!((privacy.home, privacy.noise), (Some(Home { scale: 1.0, trade_off: 3.0 }), NoiseKind::Idealized));
-    assert_eq!((task.model.start, task.run.wakes_per_agent), (Start::Zero, 30));
+    assert_eq!((privacy.home, privacy.noise), (Some(Home::Automatic { feature_bound: 1.0 }), NoiseKind::Idealized));
+    assert_eq!((task.model.start, task.run.wakes_per_agent), (Start::Zero, 22));
     let intercept = parse(&PRIVATE.replace("[privacy]", "intercept = true\n[privacy]")).expect("a private task");
     assert!((intercept.privacy.expect("a section").clip - 2.0f64.sqrt()).abs() < 1e-12);
-    let warm = "start = \"warm\"\n[privacy]\nwarm = { epsilon = 0.05, regularization = 0.5, wakes = 3 }\nhome = false\n\
+    let warm = "start = \"warm\"\n[privacy]\nwarm = { epsilon = 0.05, regularization = 0.5, wakes = 3 }\nhome = { scale = 30, trade-off = 100 }\n\
                 mechanism = \"laplace\"\nschedule = \"proposition-2\"\naccountant = \"theorem-1\"\nnoise = \"exact\"\n\
                 updates = 7\nclip = 0.25";
     let warm = PRIVATE.replace("[privacy]", warm);

@@ -6,6 +6,9 @@
 
 use super::{Noise, sealed::Sealed};
 use crate::Event;
+use ziggurat::{Ziggurat, unit};
+
+mod ziggurat;
 
 /// Noise in plain floating point, replayable from (seed, agent): for simulations only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,33 +23,38 @@ impl Idealized {
         Idealized { state: mix(key) }
     }
 
+    #[inline]
     fn bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(GOLDEN);
         mix(self.state)
     }
 
-    /// Uniform in (0, 1).
-    fn unit(&mut self) -> f64 {
-        ((self.bits() >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
+    /// An exponential, and an independent fair sign.
+    #[inline]
+    fn exponential(&mut self, ziggurat: &Ziggurat) -> (f64, bool) {
+        // Beyond any point, the law begins anew.
+        ziggurat.sample(self, Self::bits, |noise, start| start - libm::log(unit(noise.bits())))
     }
 
-    fn exponential(&mut self) -> f64 {
-        -libm::log(self.unit())
+    #[inline]
+    fn laplace(&mut self, ziggurat: &Ziggurat) -> f64 {
+        let (size, is_negative) = self.exponential(ziggurat);
+        if is_negative { -size } else { size }
     }
 
-    fn laplace(&mut self) -> f64 {
-        let size = self.exponential();
-        if self.bits() >> 63 == 0 { size } else { -size }
+    #[inline]
+    fn normal(&mut self, ziggurat: &Ziggurat) -> f64 {
+        let (size, is_negative) = ziggurat.sample(self, Self::bits, Self::normal_beyond);
+        if is_negative { -size } else { size }
     }
 
-    /// Two independent standard normals, by Marsaglia's polar method.
-    fn normals(&mut self) -> [f64; 2] {
+    /// A normal, given that it is above `start` (Marsaglia 1964).
+    fn normal_beyond(&mut self, start: f64) -> f64 {
         loop {
-            let (x, y) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);
-            let square = x * x + y * y;
-            if square < 1.0 && square > 0.0 {
-                let factor = libm::sqrt(-2.0 * libm::log(square) / square);
-                return [x * factor, y * factor];
+            let x = -libm::log(unit(self.bits())) / start;
+            let y = -libm::log(unit(self.bits()));
+            if 2.0 * y > x * x {
+                return start + x;
             }
         }
     }
@@ -59,32 +67,28 @@ impl Noise for Idealized {
         match event {
             Event::Reveal => panic!("an exact value has no noise"),
             Event::Laplace { noise_multiplier } => {
-                let scale = noise_multiplier * sensitivity;
-                values.iter_mut().for_each(|value| *value += scale * self.laplace());
+                let (scale, ziggurat) = (noise_multiplier * sensitivity, Ziggurat::exponential());
+                values.iter_mut().for_each(|value| *value += scale * self.laplace(ziggurat));
             }
             Event::Gaussian { noise_multiplier } => {
-                let sigma = noise_multiplier * sensitivity;
-                for pair in values.chunks_mut(2) {
-                    let normals = self.normals();
-                    pair.iter_mut().zip(normals).for_each(|(value, normal)| *value += sigma * normal);
-                }
+                let (sigma, ziggurat) = (noise_multiplier * sensitivity, Ziggurat::normal());
+                values.iter_mut().for_each(|value| *value += sigma * self.normal(ziggurat));
             }
             Event::GammaNorm { noise_multiplier } => {
                 // A norm that follows Gamma(p), the sum of p exponentials, in the direction of a normal vector.
-                let norm: f64 = (0..values.len()).map(|_| self.exponential()).sum();
-                let mut direction: Vec<f64> = Vec::with_capacity(values.len() + 1);
-                while direction.len() < values.len() {
-                    direction.extend(self.normals());
-                }
-                direction.truncate(values.len());
-                let length = libm::sqrt(direction.iter().map(|x| x * x).sum());
+                let (exponential, normal) = (Ziggurat::exponential(), Ziggurat::normal());
+                let norm: f64 = values.iter().map(|_| self.exponential(exponential).0).sum();
+                // The vector is drawn twice from the same state, once for its length: no memory is needed.
+                let mut replay = *self;
+                let square = |x: f64| x * x;
+                let length = libm::sqrt(values.iter().map(|_| square(replay.normal(normal))).sum());
                 let scale = noise_multiplier * sensitivity * norm / length;
-                values.iter_mut().zip(direction).for_each(|(value, x)| *value += scale * x);
+                values.iter_mut().for_each(|value| *value += scale * self.normal(normal));
             }
             Event::RandomizedResponse { epsilon } => {
                 let lie = 1.0 / (1.0 + libm::exp(epsilon));
                 for value in values {
-                    if self.unit() < lie {
+                    if unit(self.bits()) < lie {
                         *value = -*value;
                     }
                 }

@@ -1,9 +1,10 @@
 //! Noise in a simulator: any kind, chosen when a run starts.
 
-use super::{Idealized, NoNoise, Noise, sealed::Sealed};
+use super::{Exact, Idealized, NoNoise, Noise, sealed::Sealed};
 use crate::Event;
 use crate::audit::{Recording, Replaying};
 use crate::planted::{Bug, planted};
+use rand_chacha::ChaCha20Rng;
 
 /// The noise of a simulated agent. A real peer does not take it.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +17,8 @@ pub enum Simulated {
     Recording(Box<Recording>),
     /// None: what comes out is what was recorded. For audits.
     Replaying(Box<Replaying>),
+    /// What real peers use, but repeatable: for audits.
+    Exact(Box<Exact<ChaCha20Rng>>),
 }
 
 impl Sealed for Simulated {}
@@ -27,6 +30,7 @@ impl Noise for Simulated {
         match self {
             Simulated::None => NoNoise.perturb(event, sensitivity, values),
             Simulated::Idealized(noise) => noise.perturb(event, sensitivity, values),
+            Simulated::Exact(noise) => noise.perturb(event, sensitivity, values),
             Simulated::Recording(noise) => noise.perturb(event, sensitivity, values),
             Simulated::Replaying(noise) => noise.perturb(event, sensitivity, values),
         }
