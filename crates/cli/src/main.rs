@@ -3,6 +3,7 @@
 mod audit;
 mod data;
 mod demo;
+mod plan;
 mod privacy;
 mod screen;
 mod train;
@@ -17,7 +18,8 @@ use std::process::ExitCode;
 /// Many people or institutions, each with a small private data set, learn better personal models together. One task file
 /// says what all agents agreed to learn; `train` shows on one machine what collaboration would bring to each of them.
 ///
-/// This version trains without privacy (epsilon = infinity), and every ledger says so.
+/// With `[privacy]` in the task, everything that leaves an agent is differentially private. Without it epsilon = infinity, and every
+/// ledger says so.
 #[derive(Parser)]
 #[command(name = "sottovoce", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Arguments {
@@ -36,9 +38,11 @@ struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   sottovoce demo
-  sottovoce data generate linear --agents 100 --dimension 50 --seed 1 --out example
-  sottovoce train example/task.toml --out run
-  sottovoce data example/train.csv
+  sottovoce train task.toml --out run
+  sottovoce data train.csv
+  sottovoce data generate linear --private --out example
+  sottovoce privacy plan example/private.toml
+  sottovoce train example/private.toml --out private-run
   sottovoce privacy noise --mechanism gaussian --epsilon 1 --steps 10 --delta 1e-6
   sottovoce audit private/task.toml
 
@@ -46,13 +50,13 @@ Exit codes: 0 done, 1 an audit refuted a claim, 2 a mistake in the arguments, th
 
 #[derive(Subcommand)]
 enum Command {
-    /// See it work: a synthetic task, three algorithms, a table and a report; needs nothing
+    /// See it work: a synthetic task, learned alone, together and privately, with tables and reports; needs nothing
     Demo(demo::Arguments),
     /// Run a task in the simulator and write a run directory with a report
     Train(train::Arguments),
     /// Describe a data set, or generate a task with one
     Data(data::Arguments),
-    /// What epsilon a noise gives, and what noise a budget needs
+    /// Plan a private task; what epsilon a noise or a ledger comes to, and what noise a budget needs
     Privacy(privacy::Arguments),
     /// Try to prove the privacy claim of a task wrong
     Audit(audit::Arguments),

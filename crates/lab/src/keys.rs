@@ -136,7 +136,7 @@ pub const KEYS: &[Key] = &[
     key("graph.allow-isolated", Kind::Switch, "`false`", "Whether an agent with data may have no edge; it then learns alone."),
     key("graph.rows", Kind::Integer(1, COUNT), "required for torus", "torus: rows; rows x columns is the number of agents."),
     key("graph.columns", Kind::Integer(1, COUNT), "required for torus", "torus: columns."),
-    key("graph.neighbours", Kind::Integer(1, COUNT), "10", "knn: how many nearest agents each one chooses, by the cosine of the agents' means of label times x over the training points. watts-strogatz: neighbours in the lattice before rewiring, rounded down to even."),
+    key("graph.neighbours", Kind::Integer(1, COUNT), "10; for knn all others if they are fewer", "knn: how many nearest agents each one chooses, by the cosine of the agents' means of label times x over the training points. watts-strogatz: neighbours in the lattice before rewiring, rounded down to even."),
     key("graph.rewire", Kind::Number(PROBABILITY), "0.1", "watts-strogatz: the probability that an edge is rewired."),
     key("graph.probability", Kind::Number(PROBABILITY), "required for erdos-renyi", "erdos-renyi: the probability of each edge."),
     key("graph.vectors", Kind::File, "required for similarity", "similarity: a `.csv` or `.csv.gz` with the header `agent,<coordinate>...` and one row for each agent."),
@@ -157,7 +157,7 @@ pub const KEYS: &[Key] = &[
     key("admm.inner", Kind::IntegerOr(1, COUNT, "exact"), "10", "Gradient steps for each inner problem, or \"exact\"."),
 
     key("run", Kind::Table, "all defaults", "How long, and with which clock."),
-    key("run.wakes-per-agent", Kind::Integer(1, COUNT), "200; 20000 with `tolerance`; 20 + 2 x updates + warm.wakes with [privacy]", "Mean wakes per agent: the schedule has agents x this many. With `tolerance`, the most there can be."),
+    key("run.wakes-per-agent", Kind::Integer(1, COUNT), "200; 200000 with `tolerance`; 20 + 2 x updates + warm.wakes with [privacy]", "Mean wakes per agent: the schedule has agents x this many. With `tolerance`, the most there can be."),
     key("run.tolerance", Kind::Number(ABOVE_0), "none", "Ends the run when no agent moves by more than this in ten wakes (a tenth in each) and nothing is in flight."),
     key("run.clock", Kind::Choice(&["uniform", "poisson"]), "`\"uniform\"`", "How wakes follow each other: a uniform agent at each tick, or a Poisson clock for each agent."),
     key("run.seed", Kind::Integer(0, i64::MAX), "1", "The seed of the run."),

@@ -1,9 +1,10 @@
 //! What `[privacy]` means for a problem: the plan of releases, and the gate of each agent.
 
 use crate::error::Mistake;
+use crate::ledger_file;
 use crate::load::Loaded;
 use crate::registry::private_descent;
-use crate::task::{Algorithm, Mechanism, NoiseKind, Privacy, Schedule, Task};
+use crate::task::{AccountantName, Algorithm, Mechanism, NoiseKind, Privacy, Schedule, Task};
 use sottovoce_algorithms::{Problem, personal::home::Broadcast};
 use sottovoce_core::PeerId;
 use sottovoce_privacy::calibrate::{Split, Uncalibrated};
@@ -157,18 +158,8 @@ pub fn broadcasts(loaded: &Loaded) -> Result<Vec<Broadcast>, Mistake> {
 
 /// The largest epsilon of any agent by the task's accountant, and by each of the others.
 pub fn spent(privacy: &Privacy, ledgers: &[Ledger]) -> Vec<(&'static str, f64)> {
-    use crate::task::AccountantName;
-    let mut known: Vec<Ledger> = Vec::new();
-    for ledger in ledgers {
-        // What accountants read does not depend on the sensitivity, so agents with one plan are one case.
-        let bare = ledger.charges().map(|charge| sottovoce_privacy::Charge { sensitivity: None, ..*charge });
-        let bare = Ledger::from_charges(bare).expect("a gate's ledger is valid");
-        if !known.contains(&bare) {
-            known.push(bare);
-        }
-    }
     let most = |name: AccountantName| {
-        known.iter().map(|ledger| name.accountant().epsilon(ledger, privacy.delta)).fold(0.0, f64::max)
+        ledger_file::epsilons(ledgers.iter(), privacy.delta, name.accountant()).into_iter().fold(0.0, f64::max)
     };
     AccountantName::ALL.iter().map(|&name| (name.name(), most(name))).collect()
 }

@@ -57,10 +57,8 @@ impl Plan {
         accountant: &dyn Accountant,
     ) -> Result<Self, Uncalibrated> {
         calibrate::checked(epsilon, delta, steps(1.0).len() as u64)?;
-        let spent = |inverse: f64| {
-            ledger_of(&steps(1.0 / inverse)).map_or(f64::INFINITY, |ledger| accountant.epsilon(&ledger, delta))
-        };
-        let inverse = calibrate::largest(spent, epsilon).ok_or(Uncalibrated::OutOfReach)?;
+        let charges = |inverse: f64| steps(1.0 / inverse).into_iter().map(|event| Charge::new(event, 1));
+        let inverse = calibrate::largest(charges, epsilon, delta, accountant).ok_or(Uncalibrated::OutOfReach)?;
         Plan::new(steps(1.0 / inverse), epsilon, delta, accountant).map_err(|_| Uncalibrated::OutOfReach)
     }
 

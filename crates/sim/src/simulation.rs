@@ -161,9 +161,12 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
         if self.is_quiet() { Status::Quiet } else { Status::Running }
     }
 
-    /// Wakes between two looks at whether all is quiet, and at most this many are sorted into levels at once. It depends on
-    /// the graph alone, so that a run ends at the same wake for any number of threads.
+    /// Wakes between two looks at whether all is quiet; without a tolerance nobody looks. It depends on the graph alone, so
+    /// that a run ends at the same wake for any number of threads.
     fn window(&self) -> u64 {
+        if self.stage.still_step.is_none() {
+            return u64::MAX;
+        }
         (self.stage.agents.len() as u64 / 8).clamp(1, 1 << 17)
     }
 

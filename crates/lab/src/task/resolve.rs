@@ -230,7 +230,7 @@ fn graph(config: GraphConfig, paths: &Paths<'_>) -> Result<GraphTask, Mistake> {
             probability: required(config.probability, "graph.probability", lines)?,
             seed: config.seed.unwrap_or(1),
         },
-        "knn" => GraphSource::Knn { neighbours: config.neighbours.unwrap_or(10) },
+        "knn" => GraphSource::Knn { neighbours: config.neighbours },
         "similarity" => {
             let vectors = required_path(config.vectors, "graph.vectors")?;
             if Format::of(&vectors).is_none_or(|format| format.libsvm) {

@@ -21,7 +21,7 @@ fn what_is_absent_has_the_documented_default() {
     assert_eq!((task.run.wakes_per_agent, task.run.tolerance, task.run.seed), (200, None, 1));
     assert!(task.faults.is_none() && !task.graph.allow_isolated && !task.model.intercept);
     let with_tolerance = parse(&format!("{SMALL}[run]\ntolerance = 1e-9\n")).expect("a task");
-    assert_eq!((with_tolerance.run.wakes_per_agent, with_tolerance.run.tolerance), (20_000, Some(1e-9)));
+    assert_eq!((with_tolerance.run.wakes_per_agent, with_tolerance.run.tolerance), (200_000, Some(1e-9)));
     let admm = parse(&SMALL.replace("local", "admm")).expect("a task");
     assert_eq!(admm.algorithm, Algorithm::Admm(Admm { penalty: None, inner: Inner::Steps(10) }));
 }
@@ -252,7 +252,7 @@ fn a_private_task_has_the_documented_defaults_and_reads_back_as_itself() {
     }
     let resolved = parse(&warm).expect("a private task");
     let start = resolved.privacy.and_then(|privacy| privacy.warm).expect("a warm start").start;
-    assert!((start.radius - (2.0f64.ln() / 0.5).sqrt()).abs() < 1e-12, "{start:?}");
+    assert!((start.radius - (libm::log(2.0f64) / 0.5).sqrt()).abs() < 1e-12, "{start:?}");
     assert_eq!((start.trade_off, start.wakes, resolved.run.wakes_per_agent), (1.0, 3, 37));
 }
 

@@ -121,7 +121,7 @@ impl Task {
                 "erdos-renyi"
             }
             GraphSource::Knn { neighbours } => {
-                graph.neighbours = Some(*neighbours);
+                graph.neighbours = *neighbours;
                 "knn"
             }
             GraphSource::Similarity { vectors, width, threshold } => {

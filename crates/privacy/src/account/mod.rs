@@ -37,6 +37,11 @@ use crate::{Event, Ledger};
 pub trait Accountant {
     /// The smallest epsilon this accountant can prove for everything in `ledger` at this `delta`; rounds up.
     fn epsilon(&self, ledger: &Ledger, delta: f64) -> f64;
+
+    /// At least [`Accountant::epsilon`], some per cent above, and next to free: where a search for a noise begins.
+    fn rough(&self, ledger: &Ledger, delta: f64) -> f64 {
+        self.epsilon(ledger, delta)
+    }
 }
 
 /// The delta to account with: in [0, 1).
