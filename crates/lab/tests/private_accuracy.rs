@@ -3,6 +3,7 @@
 use sottovoce_algorithms::personal::private_coordinate_descent::WarmStart;
 use sottovoce_lab::generate::{LinearOptions, write};
 use sottovoce_lab::load::{Loaded, load};
+use sottovoce_lab::outlook::outlook;
 use sottovoce_lab::private;
 use sottovoce_lab::score::mean_and_deviation;
 use sottovoce_lab::task::{AccountantName, Algorithm, Home, Privacy, Task, Warm};
@@ -92,19 +93,35 @@ fn home_models_gain_at_a_sound_budget_and_do_not_lose_at_a_tiny_one() {
     }
 }
 
-/// The table from which the defaults were chosen.
+/// The table from which the defaults of home models and the limits of `privacy plan` were chosen (`docs/privacy.md`).
 #[test]
 #[ignore = "a search, for the record"]
 fn home_models_by_dimension_budget_and_updates() {
-    for (dimension, epsilon) in [(20, 1.05), (50, 1.05), (100, 1.05), (20, 0.15), (100, 0.15), (50, 5.0)] {
+    let rows: [(usize, f64, &[u64]); 13] = [
+        (100, 0.15, &[1, 5]),
+        (20, 0.15, &[1, 5]),
+        (50, 0.3, &[1]),
+        (20, 0.3, &[1]),
+        (100, 1.05, &[1, 5]),
+        (50, 0.7, &[1]),
+        (20, 0.5, &[1]),
+        (50, 1.05, &[1, 5]),
+        (20, 0.7, &[1]),
+        (20, 1.05, &[1, 5]),
+        (50, 3.0, &[1, 5, 20]),
+        (20, 3.0, &[1, 5, 20]),
+        (50, 10.0, &[1, 5, 20, 50]),
+    ];
+    for (dimension, epsilon, tried) in rows {
         let tuning = instances(101..=103, dimension);
-        for updates in [1, 5] {
-            let mut line = String::new();
-            for trade_off in [0.1, 1.0, 3.0] {
-                let (gain, ..) = gains(&tuning, Setting { epsilon, updates, trade_off, home: HOME });
-                line += &format!(" {gain:+.4} at trade-off {trade_off};");
-            }
-            println!("p={dimension} epsilon={epsilon} updates={updates}:{line}");
+        for &updates in tried {
+            let setting = Setting { epsilon, updates, trade_off: 1.0, home: HOME };
+            let outlook = outlook(&with(&tuning[0].0, setting)).and_then(|outlook| outlook.clearness);
+            let (gain, _, error) = gains(&tuning, setting);
+            println!(
+                "| {dimension} | {epsilon} | {updates} | {:.1} | {gain:+.3} (+-{error:.3}) |",
+                outlook.unwrap_or(f64::NAN)
+            );
         }
     }
 }

@@ -38,10 +38,15 @@ pub trait Accountant {
     /// The smallest epsilon this accountant can prove for everything in `ledger` at this `delta`; rounds up.
     fn epsilon(&self, ledger: &Ledger, delta: f64) -> f64;
 
-    /// At least [`Accountant::epsilon`], some per cent above, and next to free: where a search for a noise begins.
+    /// A bound too, near [`Accountant::epsilon`] and next to free: where a search for a noise begins.
     fn rough(&self, ledger: &Ledger, delta: f64) -> f64 {
         self.epsilon(ledger, delta)
     }
+}
+
+/// The least of the bounds that cost next to nothing, some per cent above the truth.
+fn cheap(ledger: &Ledger, delta: f64) -> f64 {
+    Rdp.epsilon(ledger, delta).min(Optimal.epsilon(ledger, delta))
 }
 
 /// The delta to account with: in [0, 1).

@@ -87,7 +87,7 @@ pub(super) fn power_of_two(x: f64) -> f64 {
 ///
 /// It is a power of two and depends on the ledger alone, unless the tilt is so steep that epsilon is at the largest loss. On
 /// a given grid the accountant is exactly monotone, because a pair that dominates another still does on the grid; and a
-/// coarser grid is never better. With equal steps the width changes only upwards when there are more or less noise.
+/// coarser grid is never better. With equal steps the width never falls when there are more of them or less noise.
 pub(super) fn first_width(losses: &Losses, s: f64) -> Option<f64> {
     // A step adds about h^2/6 to the variance of the loss, whose own variance is near eps^2 up to some 4.
     let of = |step: &Pure| step.count as f64 * step.epsilon.min(2.0) * step.epsilon.min(2.0);

@@ -14,7 +14,7 @@
 mod discrete;
 mod grid;
 
-use super::{Accountant, Rdp, gaussian_epsilon, loss::Losses, rdp, settled, within};
+use super::{Accountant, cheap, gaussian_epsilon, loss::Losses, rdp, settled, within};
 use crate::Ledger;
 use crate::round::widen;
 use discrete::Grid;
@@ -43,7 +43,7 @@ impl Accountant for Pld {
     }
 
     fn rough(&self, ledger: &Ledger, delta: f64) -> f64 {
-        Rdp.epsilon(ledger, delta)
+        cheap(ledger, delta)
     }
 }
 
