@@ -122,8 +122,10 @@ fn tell(audit: &Audit) -> Result<(), Mistake> {
         }
         None => screen::say("No agent releases anything.")?,
     }
-    screen::say("")?;
-    screen::table(&rows)?;
+    if rows.len() > 1 {
+        screen::say("")?;
+        screen::table(&rows)?;
+    }
     let replay = &audit.replay;
     screen::say(format!(
         "\nRecord and replay: {} runs, {} neighbouring data sets, {} releases compared; no input moved by more than {} of its \
