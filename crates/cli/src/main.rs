@@ -1,5 +1,6 @@
 //! The `sottovoce` program: typed arguments, resolved, then run.
 
+mod audit;
 mod data;
 mod demo;
 mod plan;
@@ -43,8 +44,9 @@ Examples:
   sottovoce privacy plan example/private.toml
   sottovoce train example/private.toml --out private-run
   sottovoce privacy noise --mechanism gaussian --epsilon 1 --steps 10 --delta 1e-6
+  sottovoce audit private/task.toml
 
-Exit codes: 0 done, 2 a mistake in the arguments, the task or its files, 130 stopped.";
+Exit codes: 0 done, 1 an audit refuted a claim, 2 a mistake in the arguments, the task or its files, 130 stopped.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -56,6 +58,8 @@ enum Command {
     Data(data::Arguments),
     /// Plan a private task; what epsilon a noise or a ledger comes to, and what noise a budget needs
     Privacy(privacy::Arguments),
+    /// Try to prove the privacy claim of a task wrong
+    Audit(audit::Arguments),
     /// Print completions for a shell
     ///
     /// For bash: sottovoce completions bash > /etc/bash_completion.d/sottovoce
@@ -80,6 +84,10 @@ fn main() -> ExitCode {
         Command::Train(arguments) => train::run(&arguments, output),
         Command::Data(arguments) => data::run(&arguments, output),
         Command::Privacy(arguments) => privacy::run(&arguments, output),
+        Command::Audit(arguments) => match audit::run(&arguments, output) {
+            Ok(audit::Verdict::Refuted) => return ExitCode::from(1),
+            other => other.map(|_| ()),
+        },
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), "sottovoce", &mut std::io::stdout());
             Ok(())

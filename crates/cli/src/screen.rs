@@ -68,6 +68,13 @@ impl Bar {
         });
         ControlFlow::Continue(())
     }
+
+    /// Shows how far a part of the work is.
+    pub fn show_part(&self, part: &'static str, done: u64, all: u64) {
+        self.0.set_length(all);
+        self.0.set_position(done);
+        self.0.set_message(part);
+    }
 }
 
 impl Drop for Bar {

@@ -1,5 +1,6 @@
 //! Task files, data, metrics, run directories and reports: everything between a user's files and a run.
 
+pub mod audit;
 pub mod data;
 pub mod describe;
 pub mod error;

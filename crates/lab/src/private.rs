@@ -32,7 +32,10 @@ impl Privacy {
 
 /// The releases of each agent that has data and a neighbour, with the least noise that keeps the budget.
 pub fn plan(task: &Task, privacy: &Privacy, problem: &Problem) -> Result<Plan, Mistake> {
-    let Privacy { epsilon, delta, .. } = *privacy;
+    let Privacy { mut epsilon, delta, .. } = *privacy;
+    if planted(Bug::BudgetPerRun) {
+        epsilon *= problem.agents() as f64;
+    }
     let accountant = privacy.accountant.accountant();
     let calibrated = match task.algorithm {
         Algorithm::Local => return Ok(Plan::nothing()),
@@ -118,14 +121,22 @@ pub fn check_bound(task: &Task, privacy: &Privacy, problem: &Problem, names: &[S
 /// The gate of an agent: unplanned without `[privacy]`; with it the plan, or an empty one where there is nothing to tell.
 pub fn gate(loaded: &Loaded, plan: Option<&Arc<Plan>>, id: PeerId) -> Gate<Simulated> {
     let (Some(privacy), Some(plan)) = (&loaded.task.privacy, plan) else { return Gate::unplanned(Simulated::None) };
-    let silent = loaded.problem.data.size(id) == 0 || loaded.problem.graph.peers(id).is_empty();
-    let plan = if silent { Arc::new(Plan::nothing()) } else { plan.clone() };
+    gate_with(&loaded.problem, plan, id, noise(privacy, loaded.task.run.seed, id))
+}
+
+/// The gate of an agent of a private task, with noise of the caller's.
+pub fn gate_with(problem: &Problem, plan: &Arc<Plan>, id: PeerId, noise: Simulated) -> Gate<Simulated> {
+    let silent = problem.data.size(id) == 0 || problem.graph.peers(id).is_empty();
+    Gate::planned(if silent { Arc::new(Plan::nothing()) } else { plan.clone() }, noise)
+}
+
+/// The noise of an agent, as the task wants it made.
+pub fn noise(privacy: &Privacy, seed: u64, id: PeerId) -> Simulated {
     let key = if planted(Bug::SeedReuse) { 0 } else { id.0 };
-    let noise = match privacy.noise {
-        NoiseKind::Idealized => Simulated::Idealized(Idealized::new(loaded.task.run.seed, key)),
-        NoiseKind::Exact => Simulated::Exact(Box::new(Exact::seeded(loaded.task.run.seed, key))),
-    };
-    Gate::planned(plan, noise)
+    match privacy.noise {
+        NoiseKind::Idealized => Simulated::Idealized(Idealized::new(seed, key)),
+        NoiseKind::Exact => Simulated::Exact(Box::new(Exact::seeded(seed, key))),
+    }
 }
 
 /// What everyone can know of each agent's broadcast without looking at it. (Of a noisy copy of data nothing is known.)

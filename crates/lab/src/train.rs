@@ -121,11 +121,7 @@ impl Visitor for Train<'_> {
                 .expect("the plan holds what agents release as they enter");
         let mut seconds = began.elapsed().as_secs_f64();
         let start = simulation.counters().clone();
-        // Local models are done when they have started.
-        let planned = match which {
-            task::Algorithm::Local | task::Algorithm::InputPerturbation => 0,
-            _ => agents.saturating_mul(task.run.wakes_per_agent),
-        };
+        let planned = planned_wakes(loaded, which);
         let many = problem.data.len() * problem.dimension() > MEASURE_NUMBERS_MANY;
         let ratio = if many { MEASURE_RATIO_MANY } else { MEASURE_RATIO };
         let mut samples = vec![measure(loaded, &simulation.models(), simulation.counters())];
@@ -185,6 +181,15 @@ impl Visitor for Train<'_> {
             seconds,
             quiet: status == Status::Quiet,
         })
+    }
+}
+
+/// How many wakes a run has; with a tolerance, at most.
+pub(crate) fn planned_wakes(loaded: &Loaded, algorithm: task::Algorithm) -> u64 {
+    match algorithm {
+        // They are done when they have started.
+        task::Algorithm::Local | task::Algorithm::InputPerturbation => 0,
+        _ => (loaded.problem.agents() as u64).saturating_mul(loaded.task.run.wakes_per_agent),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The only door through which numbers leave an agent.
 
+use crate::planted::{Bug, planted};
 use crate::{Audience, Charge, Event, Ledger, Noise, Plan, Released, noise::NoNoise};
 use std::sync::Arc;
 use thiserror::Error;
@@ -102,7 +103,10 @@ impl<N: Noise + ?Sized> Gate<N> {
             assert!(values.iter().all(|value| value.abs() == 1.0), "an answer is 1 or -1");
         }
         self.done += 1;
-        self.ledger.record(Charge { event, sensitivity: Some(sensitivity), audience: Audience::Everyone, count: 1 });
+        let charge = Charge { event, sensitivity: Some(sensitivity), audience: Audience::Everyone, count: 1 };
+        if !(planted(Bug::UnchargedSecondRelease) && self.done == 2 || self.is_resent()) {
+            self.ledger.record(charge);
+        }
         // PRIVACY: charged above. The plan holds no `Reveal`, so every step adds noise for this sensitivity.
         self.noise.perturb(event, sensitivity, values);
         Ok(Released::after_charge(values))
@@ -110,7 +114,13 @@ impl<N: Noise + ?Sized> Gate<N> {
 
     /// The next step of the plan; `None` when there is no plan, or it is done.
     pub fn next(&self) -> Option<Event> {
-        self.plan.as_ref()?.steps().get(self.done).copied()
+        let steps = self.plan.as_ref()?.steps();
+        steps.get(self.done).or(steps.last().filter(|_| planted(Bug::FreshNoiseOnResend))).copied()
+    }
+
+    /// Whether a test lets this release happen although the plan was done before it.
+    fn is_resent(&self) -> bool {
+        planted(Bug::FreshNoiseOnResend) && self.plan.as_ref().is_some_and(|plan| self.done > plan.steps().len())
     }
 
     /// Whether exact values may leave.

@@ -13,6 +13,7 @@
 //! | accountant | a pure reader of the ledger that returns an epsilon |
 
 mod account;
+pub mod audit;
 pub mod calibrate;
 mod event;
 mod gate;

@@ -24,7 +24,7 @@ pub enum Bug {
     NanPoisoning,
     /// All agents draw the same noise.
     SeedReuse,
-    /// One budget for the run: what one agent is charged for, the others do for free.
+    /// One budget for the run instead of one for each agent: each spends what all may spend together.
     BudgetPerRun,
     /// Labels are centred by the agent's own mean.
     CentringByOwnMean,
@@ -32,8 +32,34 @@ pub enum Bug {
     StopWhenConverged,
     /// Models start at the local ones.
     LocalStart,
-    /// The gradient is taken at the exact iterate, kept beside the noisy one, and the exact one is sent.
+    /// The exact gradient moves the iterate, and the exact iterate is sent.
     ExactIterate,
+    /// Gradients are clipped in L2 where the mechanism measures in L1.
+    WrongNorm,
+    /// Points are not held to the bound that a warm start's sensitivity takes for granted.
+    WarmStartOfAnyPoint,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Bug; 16] = [
+        Bug::NoNoiseOnOneCoordinate,
+        Bug::ScaleHalved,
+        Bug::SensitivityWithoutFactorTwo,
+        Bug::StepSizeFromData,
+        Bug::FreshNoiseOnResend,
+        Bug::UnchargedSecondRelease,
+        Bug::ClipAfterNoise,
+        Bug::NanPoisoning,
+        Bug::SeedReuse,
+        Bug::BudgetPerRun,
+        Bug::CentringByOwnMean,
+        Bug::StopWhenConverged,
+        Bug::LocalStart,
+        Bug::ExactIterate,
+        Bug::WrongNorm,
+        Bug::WarmStartOfAnyPoint,
+    ];
 }
 
 #[cfg(not(feature = "planted-bugs"))]

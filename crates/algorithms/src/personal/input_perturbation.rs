@@ -73,7 +73,8 @@ impl Algorithm for InputPerturbation {
             return Ok(State);
         }
         let InputPerturbationConfig { dimension, feature_bound, .. } = self.config;
-        let (mut features, mut labels) = (shard.points.features.to_vec(), shard.points.labels.to_vec());
+        let features = shard.points.mended().unwrap_or_else(|| shard.points.features.into());
+        let (mut features, mut labels) = (features, shard.points.labels.to_vec());
         if let Some(step) = cx.gate.next() {
             for row in features.chunks_exact_mut(dimension) {
                 let factor = clip_limit(step.norm(), feature_bound, row).min(1.0);

@@ -186,6 +186,8 @@ pub struct Joined {
     sensitivity: f64,
     /// By point: the largest slope that keeps its gradient within the clip.
     limits: Box<[f64]>,
+    /// The features, where those of the agent are not all finite.
+    mended: Option<Box<[f64]>>,
     /// theta~_i and the wakes of propagation that are left.
     warm: Option<(Released<Box<[f64]>>, u32)>,
 }
@@ -210,6 +212,9 @@ impl Algorithm for PrivateCoordinateDescent {
             _ if planted(Bug::StepSizeFromData) => objective::local_smoothness(&shard).unwrap_or(0.0),
             _ => self.smoothness + 2.0 * shard.regularization,
         };
+        let mended = shard.points.mended();
+        let shard = mend(shard, mended.as_deref());
+        let norm = if planted(Bug::WrongNorm) { Norm::L2 } else { norm };
         let limit =
             |(x, _)| if planted(Bug::ClipAfterNoise) { f64::MAX } else { sensitivity::clip_limit(norm, clip, x) };
         let mut me = Joined {
@@ -217,6 +222,7 @@ impl Algorithm for PrivateCoordinateDescent {
             inverse_degree: 1.0 / cx.peers.weighted_degree(),
             sensitivity: if records == 0 { 0.0 } else { sensitivity::of_clipped_mean(clip, records) },
             limits: shard.points.iter().map(limit).collect(),
+            mended: mended.clone(),
             warm: None,
         };
         if planted(Bug::SensitivityWithoutFactorTwo) {
@@ -264,11 +270,19 @@ impl Algorithm for PrivateCoordinateDescent {
             Public::declare(combine(Terms { factors, ..terms }, gradient)).into()
         } else if let Some(step) = cx.gate.next() {
             assert_eq!(step.norm(), self.config.norm, "gradients are clipped in the norm of the plan's mechanism");
-            let theta = cx.posts.mine();
+            let (shard, theta) = (mend(shard, me.mended.as_deref()), cx.posts.mine());
             kernel::vectorized(MeanGradient { shard, limits: &me.limits, theta, out: &mut *gradient });
+            if planted(Bug::StopWhenConverged) && norm(gradient) < 0.3 * self.config.clip {
+                return Ok(Activity { moved: 0.0 });
+            }
+            let exact = planted(Bug::ExactIterate).then(|| gradient.to_vec());
             // PRIVACY: the mean of m_i gradients of norm at most B each. Replacing one record moves it by at most 2 B / m_i,
             // with what rounding adds: `sensitivity::of_clipped_mean`. Charged, then noised, by the plan's next step.
             let noisy = cx.gate.release(gradient, me.sensitivity)?;
+            let noisy = noisy.with_public(Public::declare(exact), |exact, noisy| {
+                exact.iter().for_each(|exact| noisy.copy_from_slice(exact));
+                noisy
+            });
             // theta_i <- (1 - alpha) theta_i + alpha (sum_j W_ij/D_ii theta_j - mu c_i (g + 2 lambda theta_i))  [2018, eq. 6]
             let keep = 1.0 - alpha - 2.0 * alpha * weight * shard.regularization;
             let factors = [keep, alpha * inverse_degree, alpha * weight];
@@ -294,7 +308,9 @@ impl PrivateCoordinateDescent {
         shard: Shard<'_>,
         cx: &mut Cx<'_>,
     ) -> Result<Released<Box<[f64]>>, Exhausted> {
-        let regularized = Shard { regularization: warm.regularization, ..shard };
+        let features = self.bounded(shard.points);
+        let points = Points { features: &features, ..shard.points };
+        let regularized = Shard { points, regularization: warm.regularization, ..shard };
         let mut model = solitary_model(&regularized);
         self.finish_warm_start(&regularized, &mut model);
         let l2 = self.warm_sensitivity(warm, shard.points.len());
@@ -314,6 +330,17 @@ impl PrivateCoordinateDescent {
         Ok(inside)
     }
 
+    /// The features, brought into |x|_2 <= R: the sensitivity of a warm start is that of points within the bound.
+    fn bounded(&self, points: Points<'_>) -> Vec<f64> {
+        let mut features = points.features.to_vec();
+        for row in features.chunks_exact_mut(points.dimension).filter(|_| !planted(Bug::WarmStartOfAnyPoint)) {
+            // Exact to a relative 2^-52 in each coordinate, which the margin of the sensitivity covers.
+            let factor = sensitivity::clip_limit(Norm::L2, self.config.feature_bound, row).min(1.0);
+            row.iter_mut().for_each(|value| *value *= factor);
+        }
+        features
+    }
+
     /// Makes sure that the gradient is as short as the sensitivity takes it to be. Newton's method ends far below that; should it
     /// ever not, gradient descent with the step 1 / Lbar gets there from anywhere.
     fn finish_warm_start(&self, shard: &Shard<'_>, model: &mut [f64]) {
@@ -331,6 +358,12 @@ impl PrivateCoordinateDescent {
         }
         panic!("the warm start's local model was not found; nothing was released");
     }
+}
+
+/// The same shard with these features instead of its own, if they are given.
+fn mend<'d>(shard: Shard<'d>, features: Option<&'d [f64]>) -> Shard<'d> {
+    let points = Points { features: features.unwrap_or(shard.points.features), ..shard.points };
+    Shard { points, ..shard }
 }
 
 /// The public part of an update: Theta_i <- keep Theta_i + follow sum_j W_ij Theta_j - descend g, `factors` being

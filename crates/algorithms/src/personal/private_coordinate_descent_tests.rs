@@ -326,3 +326,92 @@ fn a_warm_start_is_propagated_at_no_charge_and_stays_in_its_ball() {
         assert!(largest_difference(rows.row(me.index()), limit.row(me.index())) < 1e-9, "{me:?}");
     }
 }
+
+/// Posts of many single updates from one public state, projected on the direction in which the two worlds differ.
+fn projected(problem: &Problem, norm: Norm, step: Event, direction: &[f64], runs: usize, seed: u64) -> Vec<f64> {
+    let config = PrivateCoordinateDescentConfig { clip: 0.7, norm, ..config(problem) };
+    let algorithm = PrivateCoordinateDescent::new(config).expect("good parameters");
+    let plan = Plan::new(vec![step; runs], f64::INFINITY, 0.5, &Sum).expect("an infinite budget");
+    let mut gate = Gate::planned(Arc::new(plan), Idealized::new(seed, 0));
+    let (rows, me, shard) = (Rows::zeros(2, problem.dimension()), PeerId(0), problem.shard(PeerId(0)));
+    let mut state = event(problem, &rows, me, &mut gate, |cx| algorithm.start(shard, cx)).0.expect("planned");
+    let mut update = || {
+        let (_, post) = event(problem, &rows, me, &mut gate, |cx| algorithm.on_wake(&mut state, shard, cx));
+        post.expect("a step").iter().zip(direction).map(|(post, x)| post * x).sum()
+    };
+    (0..runs).map(|_| update()).collect()
+}
+
+/// By how much the log-ratio of some bin exceeds epsilon, in standard errors, either way round.
+fn excess(worlds: [&[f64]; 2], epsilon: f64, delta: f64) -> f64 {
+    let mut all: Vec<f64> = worlds.concat();
+    all.sort_by(f64::total_cmp);
+    let edges: Vec<f64> = (1..20).map(|k| all[k * all.len() / 20]).collect();
+    let counts = worlds.map(|world| {
+        let mut counts = [0.0f64; 20];
+        world.iter().for_each(|value| counts[edges.partition_point(|edge| edge <= value)] += 1.0);
+        counts
+    });
+    let allowed = delta * worlds[0].len() as f64;
+    let excess = |own: f64, other: f64| {
+        let ratio = libm::log((own - allowed).max(1e-9) / other.max(0.5));
+        (ratio - epsilon) / (1.0 / own.max(1.0) + 1.0 / other.max(0.5)).sqrt()
+    };
+    (0..20).flat_map(|k| [[0, 1], [1, 0]].map(|[a, b]| excess(counts[a][k], counts[b][k]))).fold(f64::MIN, f64::max)
+}
+
+/// CHECK 02.k: worst-case neighbours, 100,000 single updates from one public state each, projected on the difference of their
+/// gradients: no log-ratio of 20 bins is above epsilon by more than 4 standard errors. With half the noise, one is.
+#[test]
+fn check_02_k_single_updates_on_neighbouring_data_cannot_be_told_apart_by_more_than_epsilon() {
+    let (runs, epsilon, delta) = (100_000, 1.0, 1e-5);
+    // Features and labels of the agent: one record is long enough to be clipped, and its label turns.
+    let world = |label: f64| {
+        let points = (vec![8.0, 0.0, 0.2, -0.3, 0.1, 0.4], vec![label, 1.0, -1.0]);
+        pair_problem(2, Loss::Logistic, &points)
+    };
+    let sigma = sottovoce_privacy::calibrate::noise_multiplier(
+        sottovoce_privacy::calibrate::Noise::Gaussian,
+        epsilon,
+        delta,
+        1,
+        &Tight,
+    )
+    .expect("in reach");
+    for (norm, mechanism) in [
+        (Norm::L1, (|noise_multiplier| Event::Laplace { noise_multiplier }) as fn(f64) -> Event),
+        (Norm::L2, |noise_multiplier| Event::Gaussian { noise_multiplier }),
+    ] {
+        let multiplier = if norm == Norm::L1 { 1.0 / epsilon } else { sigma };
+        let delta = if norm == Norm::L1 { 0.0 } else { delta };
+        let sample = |label: f64, factor: f64, seed: u64| {
+            projected(&world(label), norm, mechanism(factor * multiplier), &[1.0, 0.0], runs, seed)
+        };
+        let found = excess([&sample(1.0, 1.0, 1), &sample(-1.0, 1.0, 2)], epsilon, delta);
+        assert!(found <= 4.0, "{norm:?}: {found} standard errors above epsilon");
+        if norm == Norm::L1 {
+            let halved = excess([&sample(1.0, 0.5, 3), &sample(-1.0, 0.5, 4)], epsilon, delta);
+            assert!(halved > 4.0, "half the noise is not seen: {halved}");
+        }
+    }
+}
+
+/// Rows that are not finite, or beyond the bound, count as something harmless: the course of a run must not tell of them.
+#[test]
+fn a_record_that_is_no_record_stops_nobody_and_moves_no_more_than_another() {
+    for bad in [f64::NAN, f64::INFINITY, f64::MAX, 1e3] {
+        let points = |x: f64| (vec![x, 1.0, 0.2, -0.3, 0.1, 0.4], vec![1.0, 1.0, -1.0]);
+        let [(a, sensitivity), (b, _)] = [0.5, bad].map(|x| {
+            let problem = pair_problem(2, Loss::Logistic, &points(x));
+            let config = PrivateCoordinateDescentConfig { clip: 0.7, ..config(&problem) };
+            let algorithm = PrivateCoordinateDescent::new(config).expect("good parameters");
+            mean_gradient(&algorithm, Norm::L2, &problem, &[0.3, -0.2])
+        });
+        let difference: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
+        assert!(Norm::L2.of(&difference) <= sensitivity * (1.0 + 1e-9), "{bad}: {a:?} {b:?}");
+        let [(a, sensitivity), (b, _)] =
+            [0.5, bad].map(|x| warm_model(0.1, &pair_problem(2, Loss::Logistic, &points(x))));
+        let difference: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
+        assert!(Norm::L2.of(&difference) <= sensitivity, "{bad}: {a:?} {b:?} above {sensitivity}");
+    }
+}
