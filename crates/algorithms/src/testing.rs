@@ -1,7 +1,7 @@
 //! Random problems for tests.
 
 use crate::{Dataset, Loss, Problem, Regularization, Shard};
-use sottovoce_core::{Algorithm, Coin, Cx, Graph, Outbox, PeerId, Posts, Reject, Time, Wire};
+use sottovoce_core::{Algorithm, Coin, Cx, Graph, Outbox, PeerId, Posts, Reject, Rows, Time, Wire};
 use sottovoce_privacy::{Gate, NoNoise};
 
 /// All losses that have a gradient everywhere.
@@ -63,6 +63,22 @@ pub(crate) fn random_problem(seed: u64, n: usize, p: usize, loss: Loss) -> Probl
 /// Every agent.
 pub(crate) fn everyone(problem: &Problem) -> impl Iterator<Item = PeerId> {
     (0..problem.agents() as u32).map(PeerId)
+}
+
+/// One event of one agent that reads `rows`; returns its result and what it posted.
+pub(crate) fn event<R>(
+    problem: &Problem,
+    rows: &Rows,
+    me: PeerId,
+    gate: &mut Gate,
+    work: impl FnOnce(&mut Cx<'_>) -> R,
+) -> (R, Option<Vec<f64>>) {
+    let (mut outbox, mut scratch) = (Outbox::default(), vec![f64::NAN; 100]);
+    let (now, coin) = (Time::default(), Coin::new(0, me.0, 0));
+    let (peers, posts) = (problem.graph.peers(me), Posts::Board { rows, me });
+    let result = work(&mut Cx { me, now, peers, coin, gate, posts, scratch: &mut scratch, outbox: &mut outbox });
+    assert_eq!(outbox.letters().count(), 0);
+    (result, outbox.posted().map(<[f64]>::to_vec))
 }
 
 /// A letter on its way.

@@ -190,30 +190,13 @@ impl Arithmetic for Update<'_> {
 mod tests {
     use super::*;
     use crate::Problem;
-    use crate::testing::{SMOOTH, everyone, means_on_a_path, normals, random_problem};
-    use sottovoce_core::{Coin, Outbox, PeerId, Rows, Time};
+    use crate::testing::{SMOOTH, event, everyone, means_on_a_path, normals, random_problem};
+    use sottovoce_core::{Coin, PeerId, Rows};
     use sottovoce_privacy::{Gate, NoNoise, Plan};
 
     fn config(problem: &Problem) -> CoordinateDescentConfig {
         let (dimension, loss, trade_off) = (problem.dimension(), problem.loss, problem.trade_off);
         CoordinateDescentConfig { dimension, loss, trade_off, start: Start::Zero }
-    }
-
-    /// One event of one agent that reads `rows`; returns its result and what it posted.
-    fn event<R>(
-        problem: &Problem,
-        rows: &Rows,
-        me: PeerId,
-        gate: &mut Gate,
-        work: impl FnOnce(&mut Cx<'_>) -> R,
-    ) -> (R, Option<Vec<f64>>) {
-        let (mut outbox, mut scratch) = (Outbox::default(), vec![f64::NAN; 100]);
-        let peers = problem.graph.peers(me);
-        let posts = Posts::Board { rows, me };
-        let (now, coin) = (Time::default(), Coin::new(0, me.0, 0));
-        let result = work(&mut Cx { me, now, peers, coin, gate, posts, scratch: &mut scratch, outbox: &mut outbox });
-        assert_eq!(outbox.letters().count(), 0);
-        (result, outbox.posted().map(<[f64]>::to_vec))
     }
 
     /// Enters, then wakes once.

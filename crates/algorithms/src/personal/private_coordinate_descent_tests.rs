@@ -2,10 +2,10 @@
 
 use super::coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start};
 use super::private_coordinate_descent::*;
-use crate::testing::{SMOOTH, everyone, normals, random_problem};
+use crate::testing::{SMOOTH, event, everyone, normals, random_problem};
 use crate::vector::largest_difference;
 use crate::{Dataset, Loss, Problem, Regularization, Shard};
-use sottovoce_core::{Algorithm, Coin, Cx, Graph, Outbox, PeerId, Posts, Rows, Time};
+use sottovoce_core::{Algorithm, Coin, Cx, Graph, PeerId, Rows};
 use sottovoce_privacy::sensitivity::Norm;
 use sottovoce_privacy::{Event, Gate, Idealized, Plan, Sum, Tight};
 use std::sync::Arc;
@@ -35,21 +35,6 @@ fn nearly_exact(norm: Norm, updates: usize) -> Arc<Plan> {
 fn noisy(updates: usize) -> Arc<Plan> {
     let steps = vec![Event::Gaussian { noise_multiplier: 5.0 }; updates];
     Arc::new(Plan::new(steps, 100.0, 1e-3, &Tight).expect("a large budget"))
-}
-
-/// One event of one agent that reads `rows`; returns its result and what it posted.
-fn event<R>(
-    problem: &Problem,
-    rows: &Rows,
-    me: PeerId,
-    gate: &mut Gate,
-    work: impl FnOnce(&mut Cx<'_>) -> R,
-) -> (R, Option<Vec<f64>>) {
-    let (mut outbox, mut scratch) = (Outbox::default(), vec![f64::NAN; 100]);
-    let (now, coin) = (Time::default(), Coin::new(0, me.0, 0));
-    let (peers, posts) = (problem.graph.peers(me), Posts::Board { rows, me });
-    let result = work(&mut Cx { me, now, peers, coin, gate, posts, scratch: &mut scratch, outbox: &mut outbox });
-    (result, outbox.posted().map(<[f64]>::to_vec))
 }
 
 /// All agents in turn, `wakes` times; returns the posts, the gates and how often each agent posted.
