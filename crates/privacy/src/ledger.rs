@@ -66,7 +66,9 @@ impl Charge {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
     first: Option<Charge>,
-    rest: Vec<Charge>,
+    /// Further entries, behind one pointer: few agents have any.
+    #[expect(clippy::box_collection, reason = "an empty `Vec` would cost a million agents 16 bytes each")]
+    rest: Option<Box<Vec<Charge>>>,
 }
 
 impl Ledger {
@@ -84,7 +86,7 @@ impl Ledger {
 
     /// Adds releases. Only the gate may add to a ledger of its own.
     pub(crate) fn record(&mut self, charge: Charge) {
-        for known in self.first.iter_mut().chain(&mut self.rest) {
+        for known in self.first.iter_mut().chain(self.rest.iter_mut().flat_map(|rest| rest.iter_mut())) {
             if (known.event, known.sensitivity, known.audience) == (charge.event, charge.sensitivity, charge.audience) {
                 known.count += charge.count;
                 return;
@@ -92,13 +94,13 @@ impl Ledger {
         }
         match self.first {
             None => self.first = Some(charge),
-            Some(_) => self.rest.push(charge),
+            Some(_) => self.rest.get_or_insert_default().push(charge),
         }
     }
 
     /// The entries, in the order of their first release.
     pub fn charges(&self) -> impl Iterator<Item = &Charge> {
-        self.first.iter().chain(&self.rest)
+        self.first.iter().chain(self.rest.iter().flat_map(|rest| rest.iter()))
     }
 
     /// How many values were released in all.

@@ -261,6 +261,16 @@ fn up_to_a_thousand_the_tight_accountants_stay_close_and_monotone() {
     assert!(before[1] > 1e3, "{before:?}");
 }
 
+#[test]
+fn the_order_of_charges_changes_no_digit() {
+    let charges = [(gamma_norm(0.09461661187630444), 21), (gamma_norm(372.2007990570269), 58), (gamma_norm(5.0), 25)];
+    let turned: Vec<_> = charges.iter().rev().copied().collect();
+    for (name, accountant, _) in ALL {
+        let [here, there] = [&charges[..], &turned].map(|charges| accountant.epsilon(&ledger(charges), 1.01e-4));
+        assert!(here == there || (here / there - 1.0).abs() <= 1e-9, "{name}: {here} {there}");
+    }
+}
+
 /// A random ledger, with an epsilon from well below 1e-3 to above 1e3, and so few steps that one more is a change.
 fn random_charges() -> impl Strategy<Value = Vec<(Event, u64)>> {
     let one = (0..4, -2.0..2.0f64, 1u64..400).prop_map(|(kind, size, count)| {

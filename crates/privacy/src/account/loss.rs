@@ -46,7 +46,12 @@ impl Losses {
             };
             Some(Pure { kind, epsilon: charge.event.pure_epsilon(), count: charge.count })
         });
-        Losses { mu: gaussian::composed(ledger), pure: pure.collect() }
+        let mut pure: Vec<Pure> = pure.collect();
+        // One order for all, so that the order of a ledger's entries changes no digit.
+        pure.sort_by(|a, b| {
+            a.epsilon.total_cmp(&b.epsilon).then((a.kind as u8).cmp(&(b.kind as u8))).then(a.count.cmp(&b.count))
+        });
+        Losses { mu: gaussian::composed(ledger), pure }
     }
 
     /// The largest loss, rounded up: the epsilon at delta = 0.
