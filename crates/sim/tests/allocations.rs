@@ -4,7 +4,11 @@ mod support;
 
 use sottovoce_algorithms::{
     Loss, Problem, Shard,
-    personal::{admm::Inner, coordinate_descent::Start},
+    personal::{
+        admm::Inner,
+        coordinate_descent::Start,
+        frank_wolfe::{FrankWolfe, FrankWolfeConfig, StepSize},
+    },
 };
 use sottovoce_core::{Algorithm, Coin, Graph};
 use sottovoce_sim::{Faults, Partition, Settings};
@@ -55,6 +59,16 @@ fn a_wake_allocates_nothing() {
                 count("coordinate descent", allocations(&algorithm, &problem, &settings, before, wakes));
                 let algorithm = propagation(&problem);
                 count("model propagation", allocations(&algorithm, &problem, &settings, before, wakes));
+                let algorithm = FrankWolfe::new(FrankWolfeConfig {
+                    predictors: 5,
+                    trade_off: problem.trade_off,
+                    radius: 2.0,
+                    step_size: StepSize::GlobalClock,
+                    gap_min: 0.0,
+                    local_rounds: 0,
+                });
+                let algorithm = algorithm.expect("good parameters");
+                count("Frank-Wolfe", allocations(&algorithm, &problem, &settings, before, wakes));
                 for inner in [Inner::default(), Inner::Exact] {
                     let algorithm = admm(&problem, inner);
                     count("ADMM", allocations(&algorithm, &problem, &settings, before, wakes));

@@ -3,6 +3,7 @@
 //! [`local`] needs one agent's data alone and is what an agent itself runs. [`central`] and [`propagation`] see
 //! everybody's data: no agent could run them.
 
+pub mod boosting;
 pub mod central;
 mod central_hinge;
 pub mod cholesky;
