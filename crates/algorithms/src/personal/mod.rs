@@ -3,14 +3,21 @@
 pub mod admm;
 #[cfg(test)]
 mod admm_tests;
+pub mod alternating;
 mod config;
 pub mod coordinate_descent;
+pub mod descent_by_letters;
 pub mod frank_wolfe;
 pub mod frank_wolfe_letter;
 #[cfg(test)]
 mod frank_wolfe_tests;
+pub mod graph_learning;
+#[cfg(test)]
+mod graph_learning_tests;
+pub mod graph_letter;
 pub mod learner;
 pub mod letter;
+pub mod links;
 pub mod local;
 pub mod model_propagation;
 pub mod sparse;

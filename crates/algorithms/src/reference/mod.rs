@@ -8,6 +8,7 @@ pub mod central;
 mod central_hinge;
 pub mod cholesky;
 mod dual;
+pub mod graph;
 pub mod local;
 mod newton;
 pub mod propagation;
