@@ -194,8 +194,41 @@ impl Pairs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::normals;
+    use crate::testing::{boosting_problem, everyone, normals, random_problem};
+    use crate::{Loss, Problem, boosting, objective};
     use sottovoce_core::Coin;
+
+    /// J is the objective of the models over the graph of the weights, plus nu g: for both kinds of losses.
+    #[test]
+    fn with_its_graph_fixed_it_is_the_objective_of_the_models() {
+        let (n, p) = (8, 4);
+        let linear =
+            |problem: &Problem, agent: PeerId, theta: &[f64]| objective::local_value(&problem.shard(agent), theta);
+        let boosted =
+            |problem: &Problem, agent: PeerId, theta: &[f64]| boosting::local_value(problem.shard(agent).points, theta);
+        type Local = fn(&Problem, PeerId, &[f64]) -> f64;
+        let cases: [(Problem, fn(&Problem, &Rows) -> f64, Local); 2] = [
+            (random_problem(3, n, p, Loss::Logistic), objective::value, linear),
+            (boosting_problem(3, n, p), boosting::value, boosted),
+        ];
+        for (problem, value, local) in cases {
+            let problem = Problem { trade_off: 0.3, ..problem };
+            let regularizer = LogDegree { sparsity: 0.2, offset: LogDegree::OFFSET };
+            let joint = Joint { trade_off: problem.trade_off, strength: 0.7, regularizer };
+            let mut models = Rows::zeros(n, p);
+            models.values_mut().copy_from_slice(&normals(&mut Coin::new(3, 7, 0), n * p));
+            let cost =
+                |agent: PeerId| problem.shard(agent).confidence * local(&problem, agent, models.row(agent.index()));
+            let costs: Vec<f64> = everyone(&problem).map(cost).collect();
+            let weights = Pairs::of_graph(&problem.graph);
+            let squares: f64 = problem.graph.edges().map(|(_, _, weight)| weight * weight).sum();
+            let degrees = everyone(&problem).map(|agent| problem.graph.peers(agent).weighted_degree());
+            let g = 0.2 * squares - degrees.map(|degree| libm::log(degree + LogDegree::OFFSET)).sum::<f64>();
+            let (j, expected) =
+                (joint.value(&joint.prices(&models, &costs), &weights), value(&problem, &models) + 0.7 * g);
+            assert!((j - expected).abs() < 1e-10, "{j} {expected}");
+        }
+    }
 
     fn slopes_match_differences<R: Regularizer>(regularizer: R) {
         let n = 5;

@@ -10,7 +10,7 @@
 //! then, or may have been dropped since then, refuses it.
 //!
 //! A copy takes what its keeper says unless it is as of an earlier clock. A lost letter leaves a copy wrong for a while: at every wake an
-//! agent puts right one of its pairs, chosen at random. Of a pair that it keeps it repeats the weight; of one that it does
+//! agent puts right one of its pairs, one after another. Of a pair that it keeps it repeats the weight; of one that it does
 //! not keep it asks whether it is right, and the keeper answers if not. An old letter that brings a dropped copy back is
 //! found out in the same way.
 //!
@@ -34,6 +34,8 @@ pub struct Links {
     changed: Vec<PeerId>,
     /// The largest change of a weight since the last wake.
     moved: f64,
+    /// Whose pair was put right last.
+    turn: PeerId,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +54,7 @@ fn keeper(a: PeerId, b: PeerId) -> PeerId {
 impl Links {
     /// No pairs yet.
     pub fn new(me: PeerId) -> Self {
-        Links { me, links: Vec::new(), clock: 0, dropped: 0, changed: Vec::new(), moved: 0.0 }
+        Links { me, links: Vec::new(), clock: 0, dropped: 0, changed: Vec::new(), moved: 0.0, turn: me }
     }
 
     /// w_uv.
@@ -145,12 +147,14 @@ impl Links {
         Ok(())
     }
 
-    /// Puts right one pair at random.
+    /// Puts right the next pair: all of them in as many wakes as there are.
     pub fn put_right(&mut self, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
         if self.links.is_empty() {
             return Ok(());
         }
-        let Link { peer, weight, .. } = self.links[cx.coin.below(self.links.len())];
+        let at = self.links.partition_point(|link| link.peer <= self.turn) % self.links.len();
+        let Link { peer, weight, .. } = self.links[at];
+        self.turn = peer;
         if self.keeps(peer) {
             send(peer, GraphLetter::Settle { as_of: self.clock, weight }, cx)
         } else {
