@@ -206,8 +206,9 @@ mod tests {
             |problem: &Problem, agent: PeerId, theta: &[f64]| objective::local_value(&problem.shard(agent), theta);
         let boosted =
             |problem: &Problem, agent: PeerId, theta: &[f64]| boosting::local_value(problem.shard(agent).points, theta);
+        type Whole = fn(&Problem, &Rows) -> f64;
         type Local = fn(&Problem, PeerId, &[f64]) -> f64;
-        let cases: [(Problem, fn(&Problem, &Rows) -> f64, Local); 2] = [
+        let cases: [(Problem, Whole, Local); 2] = [
             (random_problem(3, n, p, Loss::Logistic), objective::value, linear),
             (boosting_problem(3, n, p), boosting::value, boosted),
         ];

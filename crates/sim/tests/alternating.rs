@@ -171,16 +171,22 @@ fn turns_follow_each_other() {
     }
 }
 
-/// Under faults copies are old and steps may raise J; after them everything comes together again.
+/// Under faults copies are old and steps may raise J; after them everything comes together again. J is not convex in models
+/// and graph together, so another way down may end in another valley; but it ends at a bottom: neither better models for this graph nor a
+/// better graph for these models would gain anything.
 #[test]
 fn a_storm_delays_and_does_not_mislead() {
-    let problem = unlinked(connected_problem(6, 12, 3, Loss::Logistic));
+    for seed in 6..6 + how_many(3, 20) {
+        a_storm_does_no_lasting_harm(seed);
+    }
+}
+
+fn a_storm_does_no_lasting_harm(seed: u64) {
+    let problem = unlinked(connected_problem(seed, 12, 3, Loss::Logistic));
     let joint = joint(problem.trade_off, 0.1);
     let learner = DescentByLetters::new(Loss::Logistic, problem.trade_off).expect("good parameters");
     let turns = Turns { graph_first: 10.0, models: 10.0, graph: 10.0 };
     let algorithm = Alternating::new(learner, learning(joint, 4), turns).expect("good turns");
-    let value =
-        |models: &Rows, weights: &Pairs| joint.value(&joint.prices(models, &linear_costs(&problem, models)), weights);
     let storm = Faults {
         loss: 0.2,
         duplicate: 0.1,
@@ -190,13 +196,22 @@ fn a_storm_delays_and_does_not_mislead() {
         until: 300.0,
         ..Faults::default()
     };
-    let ends = [Faults::default(), storm].map(|faults| {
-        let settings = Settings { clock: Clock::Poisson, faults, ..settings(6) };
+    for faults in [Faults::default(), storm] {
+        let stormy = !faults.is_none();
+        let settings = Settings { clock: Clock::Poisson, faults, ..settings(seed) };
         let mut run = start(&algorithm, &problem, &settings);
-        run.advance(12 * 1_500);
-        value(&run.models(), &weights(12, &run))
-    });
-    println!("J {} without faults, {} after a storm", ends[0], ends[1]);
-    // J is not convex in both together: two ways down may end in different valleys, but not far apart here.
-    assert!((ends[0] - ends[1]).abs() < 0.02 * ends[0].abs().max(1.0), "{ends:?}");
+        run.advance(12 * 3_000);
+        let (models, links) = (run.models(), weights(12, &run));
+        let value =
+            |models: &Rows, links: &Pairs| joint.value(&joint.prices(models, &linear_costs(&problem, models)), links);
+        let now = value(&models, &links);
+        let better_models = central::minimum(&Problem { graph: links.graph(), ..problem.clone() });
+        let better_graph = graph::minimum(&joint, &joint.prices(&models, &linear_costs(&problem, &models)));
+        let gains = [now - value(&better_models, &links), now - value(&models, &better_graph)];
+        println!(
+            "seed {seed}, storm {stormy}: J {now:.6}, better models would gain {:.1e}, a better graph {:.1e}",
+            gains[0], gains[1]
+        );
+        assert!(gains.iter().all(|gain| *gain < 1e-10), "{gains:?}");
+    }
 }

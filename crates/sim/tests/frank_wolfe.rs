@@ -105,7 +105,7 @@ fn check_01_n_repeated_steps_are_the_senders_model_exactly() {
 #[test]
 fn check_01_n_copies_are_exact_again_after_a_storm() {
     let (mut wrong_before, mut asked) = (0, 0);
-    for seed in 0..5 {
+    for seed in 0..how_many(5, 200) {
         let problem = boosting_problem(seed, 12);
         let algorithm = frank_wolfe(&problem, StepSize::LocalClock, 0.0);
         let mut run =

@@ -5,7 +5,7 @@ use crate::joint::{Joint, Pairs, Regularizer};
 /// What the last step may have been for the answer to count, relative to the largest weight.
 const STEP_MIN: f64 = 1e-14;
 
-/// argmin over w >= 0 of J for these prices. Precise to about [`STEP_MIN`] where g is strongly convex.
+/// argmin over w >= 0 of J for these prices. Precise to about 1e-14 where g is strongly convex.
 ///
 /// # Panics
 /// When a million steps do not suffice.
