@@ -40,7 +40,36 @@ fn test() -> bool {
     }
     let mut document = cargo(&["doc", "--release", "--workspace", "--no-deps", "--quiet"]);
     ok &= run("documentation", document.env("RUSTDOCFLAGS", "--deny warnings"));
-    run("tests", &mut cargo(&["test", "--release", "--workspace"])) && ok
+    ok &= run("tests", &mut cargo(&["test", "--release", "--workspace"]));
+    oracle() && ok
+}
+
+/// The accountants beside an implementation that is not ours. It needs python3 and a package that the script installs into
+/// target/oracle; without them the stored values, which the tests have compared, must do.
+fn oracle() -> bool {
+    const NAME: &str = "comparison of the accountants with dp-accounting";
+    const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/privacy/oracles/accounting.py");
+    /// What the script exits with where its package cannot be had.
+    const UNAVAILABLE: i32 = 77;
+    let python = || Command::new("python3");
+    if !python().arg("--version").output().is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED {NAME}: there is no python3; only the stored values were compared");
+        return true;
+    }
+    eprintln!("== {NAME}");
+    let program = cargo(&["run", "--quiet", "--release", "--package", "sottovoce-privacy", "--example", "epsilon"]);
+    let status = python().args([SCRIPT, "check"]).arg(program.get_program()).args(program.get_args()).status();
+    match status.map(|status| status.code()) {
+        Ok(Some(0)) => true,
+        Ok(Some(UNAVAILABLE)) => {
+            eprintln!("SKIPPED {NAME}: its package is not available (see above); only the stored values were compared");
+            true
+        }
+        _ => {
+            eprintln!("FAILED {NAME}");
+            false
+        }
+    }
 }
 
 fn cargo(words: &[&str]) -> Command {

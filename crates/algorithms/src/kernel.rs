@@ -12,6 +12,7 @@
 use crate::{Loss, Points, loss::SMOOTHED_HINGE_WIDTH};
 pub use pulp::Simd;
 use pulp::{Scalar256b, WithSimd, cast};
+use sottovoce_privacy::planted::{Bug, planted};
 
 /// Numbers added up side by side. Part of the result's definition: changing it changes digests.
 const LANES: usize = 4;
@@ -62,11 +63,30 @@ pub fn add_gradient(loss: Loss, points: Points<'_>, theta: &[f64], out: &mut [f6
 /// [`add_gradient`], to be inlined into a caller that is vectorized already.
 #[inline(always)]
 pub fn add_gradient_inline<S: Simd>(simd: S, loss: Loss, points: Points<'_>, theta: &[f64], out: &mut [f64]) {
+    add_cut_gradient(simd, loss, Uncut, points, theta, out);
+}
+
+/// Like [`add_gradient_inline`], with the slope of point k cut to [-limits_k, limits_k]; one that is no number counts as zero.
+#[inline(always)]
+pub fn add_clipped_gradient_inline<S: Simd>(
+    simd: S,
+    loss: Loss,
+    limits: &[f64],
+    points: Points<'_>,
+    theta: &[f64],
+    out: &mut [f64],
+) {
+    assert_eq!(limits.len(), points.len(), "one limit for each point");
+    add_cut_gradient(simd, loss, Limits(limits), points, theta, out);
+}
+
+#[inline(always)]
+fn add_cut_gradient<S: Simd, C: Cut>(simd: S, loss: Loss, cut: C, points: Points<'_>, theta: &[f64], out: &mut [f64]) {
     match loss {
-        Loss::Logistic => add_gradient_of::<S, Logistic>(simd, points, theta, out),
-        Loss::Squared => add_gradient_of::<S, Squared>(simd, points, theta, out),
-        Loss::SmoothedHinge => add_gradient_of::<S, SmoothedHinge>(simd, points, theta, out),
-        Loss::Hinge => add_gradient_of::<S, Hinge>(simd, points, theta, out),
+        Loss::Logistic => add_gradient_of::<S, Logistic, C>(simd, cut, points, theta, out),
+        Loss::Squared => add_gradient_of::<S, Squared, C>(simd, cut, points, theta, out),
+        Loss::SmoothedHinge => add_gradient_of::<S, SmoothedHinge, C>(simd, cut, points, theta, out),
+        Loss::Hinge => add_gradient_of::<S, Hinge, C>(simd, cut, points, theta, out),
     }
 }
 
@@ -184,25 +204,64 @@ impl Slopes for Hinge {
     }
 }
 
+/// What is done to slopes before they are used; `first` is the number of the point that the first one belongs to.
+trait Cut: Copy {
+    fn cut(self, first: usize, slopes: [f64; LANES]) -> [f64; LANES];
+}
+
+#[derive(Clone, Copy)]
+struct Uncut;
+
+impl Cut for Uncut {
+    #[inline(always)]
+    fn cut(self, _first: usize, slopes: [f64; LANES]) -> [f64; LANES] {
+        slopes
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Limits<'a>(&'a [f64]);
+
+impl Cut for Limits<'_> {
+    #[inline(always)]
+    fn cut(self, first: usize, mut slopes: [f64; LANES]) -> [f64; LANES] {
+        for (slope, &limit) in slopes.iter_mut().zip(&self.0[first..]) {
+            // Each comparison fails for a slope that is no number.
+            *slope = if *slope > limit {
+                limit
+            } else if *slope < -limit {
+                -limit
+            } else if slope.is_nan() && !planted(Bug::NanPoisoning) {
+                0.0
+            } else {
+                *slope
+            };
+        }
+        slopes
+    }
+}
+
 #[inline(always)]
-fn add_gradient_of<S: Simd, L: Slopes>(simd: S, points: Points<'_>, theta: &[f64], out: &mut [f64]) {
+fn add_gradient_of<S: Simd, L: Slopes, C: Cut>(simd: S, cut: C, points: Points<'_>, theta: &[f64], out: &mut [f64]) {
     let p = points.dimension;
     assert!(theta.len() == p && out.len() == p, "model and gradient have the data's dimension");
     let (features, rest) = points.features.split_at(points.len() / LANES * LANES * p);
     let (labels, rest_labels) = points.labels.as_chunks::<LANES>();
-    let mut blocks = features.chunks_exact(LANES * p).map(|block| block_rows(block, p)).zip(labels);
+    let slopes = |first, along, labels| cut.cut(first, slopes::<S, L>(simd, along, labels));
+    let blocks = features.chunks_exact(LANES * p).map(|block| block_rows(block, p)).zip(labels);
+    let mut blocks = (0..).step_by(LANES).zip(blocks);
     // Three blocks are on their way: dots of the newest, slopes of the middle one, rows of the oldest added.
-    let mut middle = blocks.next().map(|(rows, &labels)| (rows, labels, dots(simd, rows, theta)));
+    let mut middle = blocks.next().map(|(first, (rows, &labels))| (first, rows, labels, dots(simd, rows, theta)));
     let mut oldest = None;
-    for (rows, &labels) in blocks {
+    for (first, (rows, &labels)) in blocks {
         let along = match oldest {
             None => dots(simd, rows, theta),
             Some((weights, added)) => dots_and_add(simd, rows, theta, weights, added, out),
         };
-        oldest = middle.map(|(rows, labels, along)| (slopes::<S, L>(simd, along, labels), rows));
-        middle = Some((rows, labels, along));
+        oldest = middle.map(|(first, rows, labels, along)| (slopes(first, along, labels), rows));
+        middle = Some((first, rows, labels, along));
     }
-    let last = middle.map(|(rows, labels, along)| (slopes::<S, L>(simd, along, labels), rows));
+    let last = middle.map(|(first, rows, labels, along)| (slopes(first, along, labels), rows));
     for (weights, rows) in oldest.into_iter().chain(last) {
         add_rows(simd, weights, rows, out);
     }
@@ -212,7 +271,7 @@ fn add_gradient_of<S: Simd, L: Slopes>(simd: S, points: Points<'_>, theta: &[f64
         [along[k]] = dots(simd, [row], theta);
         labels[k] = rest_labels[k];
     }
-    let weights = slopes::<S, L>(simd, along, labels);
+    let weights = slopes(points.len() - rest_labels.len(), along, labels);
     for (weight, row) in weights.into_iter().zip(rest.chunks_exact(p)) {
         add_rows(simd, [weight], [row], out);
     }

@@ -44,6 +44,11 @@ impl Loss {
         }
     }
 
+    /// The bound on the slope |l'| in theta.x, if there is one; multiplied by |x| it bounds the gradient in theta.
+    pub fn slope_bound(self) -> Option<f64> {
+        self.is_classification().then_some(1.0)
+    }
+
     /// l at `dot` = theta.x.
     pub fn value(self, dot: f64, label: f64) -> f64 {
         let z = label * dot;

@@ -97,6 +97,17 @@ impl<'d> Points<'d> {
         self.labels.is_empty()
     }
 
+    /// All features, with zeros for every row that holds something else than finite numbers, if there is such a row. No file is read
+    /// into one; but should one ever come, it must not show.
+    pub fn mended(&self) -> Option<Box<[f64]>> {
+        let is_finite = |row: &[f64]| row.iter().all(|value| value.is_finite());
+        (!is_finite(self.features)).then(|| {
+            let mut mended: Box<[f64]> = self.features.into();
+            mended.chunks_exact_mut(self.dimension).filter(|row| !is_finite(row)).for_each(|row| row.fill(0.0));
+            mended
+        })
+    }
+
     /// Each point: its features and its label.
     pub fn iter(&self) -> impl Iterator<Item = (&'d [f64], f64)> + use<'d> {
         self.features.chunks_exact(self.dimension).zip(self.labels.iter().copied())

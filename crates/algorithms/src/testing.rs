@@ -2,7 +2,7 @@
 
 use crate::{Dataset, Loss, Problem, Regularization, Shard};
 use sottovoce_core::{Algorithm, Coin, Cx, Graph, Outbox, PeerId, Posts, Reject, Time, Wire};
-use sottovoce_privacy::Gate;
+use sottovoce_privacy::{Gate, NoNoise};
 
 /// All losses that have a gradient everywhere.
 pub(crate) const SMOOTH: [Loss; 3] = [Loss::Logistic, Loss::Squared, Loss::SmoothedHinge];
@@ -79,7 +79,7 @@ pub(crate) struct Network<'p, A: Algorithm> {
     algorithm: &'p A,
     problem: &'p Problem,
     pub states: Vec<A::State>,
-    gates: Vec<Gate>,
+    gates: Vec<Gate<NoNoise>>,
     pub mail: Vec<Mail>,
     outbox: Outbox,
     scratch: Vec<f64>,
@@ -93,7 +93,7 @@ impl<'p, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Network<'p, A> {
             algorithm,
             problem,
             states: Vec::new(),
-            gates: vec![Gate::default(); problem.agents()],
+            gates: vec![Gate::without_privacy(); problem.agents()],
             mail: Vec::new(),
             outbox: Outbox::default(),
             scratch: Vec::new(),

@@ -43,6 +43,10 @@ enum Generate {
         #[arg(long)]
         flip_test: bool,
 
+        /// Write a private task as well, on the same data: private.toml
+        #[arg(long)]
+        private: bool,
+
         #[command(flatten)]
         out: OutArguments,
     },
@@ -73,14 +77,17 @@ impl LinearArguments {
 
 pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     match (&arguments.command, &arguments.file) {
-        (Some(DataCommand::Generate { kind: Generate::Linear { size, flip_test, out } }), _) => {
-            let options = LinearOptions { flip_test: *flip_test, ..size.options() };
+        (Some(DataCommand::Generate { kind: Generate::Linear { size, flip_test, private, out } }), _) => {
+            let options = LinearOptions { flip_test: *flip_test, private: *private, ..size.options() };
             generate::write(&options, &out.out, out.force)?;
+            let written = |file: &&&str| *private || **file != generate::PRIVATE_FILE;
+            let files: Vec<&str> = generate::FILES.iter().filter(written).copied().collect();
             if output.json {
-                screen::say(serde_json::json!({ "out": out.out, "files": generate::FILES }))?;
+                screen::say(serde_json::json!({ "out": out.out, "files": files }))?;
             } else if !output.quiet {
-                screen::say(format!("Wrote {}: {}", out.out.display(), generate::FILES.join(", ")))?;
-                screen::say(format!("Next: sottovoce train {} --out run", out.out.join("task.toml").display()))?;
+                let task = out.out.join(if *private { generate::PRIVATE_FILE } else { "task.toml" });
+                screen::say(format!("Wrote {}: {}", out.out.display(), files.join(", ")))?;
+                screen::say(format!("Next: sottovoce train {} --out run", task.display()))?;
             }
             Ok(())
         }

@@ -1,13 +1,15 @@
 //! `sottovoce demo`: what collaboration brings, on a task made up on the spot.
 
-use crate::{Output, RunArguments, data::LinearArguments, screen, train::describe};
+use crate::train::{describe, spent, swept};
+use crate::{Output, RunArguments, data::LinearArguments, screen};
 use sottovoce_core::PeerId;
 use sottovoce_lab::error::Mistake;
 use sottovoce_lab::folder::Folder;
-use sottovoce_lab::generate;
+use sottovoce_lab::generate::{self, LinearOptions};
 use sottovoce_lab::load::{Loaded, load};
+use sottovoce_lab::outlook::size_groups;
 use sottovoce_lab::plot::number;
-use sottovoce_lab::run_folder;
+use sottovoce_lab::run_folder::{self, Summary};
 use sottovoce_lab::score::{gains_and_losses, mean_and_deviation};
 use sottovoce_lab::task::{Algorithm, Task};
 use sottovoce_lab::train::{Halt, Trained, train};
@@ -33,12 +35,16 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     screen::watch_for_stop();
     let LinearArguments { agents, dimension, seed } = arguments.size;
-    let (task_folder, run_target) = (arguments.out.join("task"), arguments.out.join("run"));
-    let folder = Folder::begin(&run_target, true, run_folder::FILES)?;
-    generate::write(&arguments.size.options(), &task_folder, true)?;
-    let mut task = Task::read(&task_folder.join("task.toml"))?;
-    task.set_seed(seed)?;
-    let loaded = load(&task)?;
+    let place = |name: &str| arguments.out.join(name);
+    let folder = Folder::begin(&place("run"), true, run_folder::FILES)?;
+    let private_folder = Folder::begin(&place("private-run"), true, run_folder::FILES)?;
+    generate::write(&LinearOptions { private: true, ..arguments.size.options() }, &place("task"), true)?;
+    let read = |file: &str| {
+        let mut task = Task::read(&place("task").join(file))?;
+        task.set_seed(seed)?;
+        load(&task)
+    };
+    let (loaded, private) = (read("task.toml")?, read(generate::PRIVATE_FILE)?);
     if !output.quiet && !output.json {
         screen::say(format!("{}\n", describe(&loaded)))?;
     }
@@ -46,77 +52,117 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     softer.problem.trade_off = PROPAGATION_TRADE_OFF;
     softer.task.model.trade_off = PROPAGATION_TRADE_OFF;
 
-    let mut runs = Vec::new();
-    for (loaded, algorithm) in
-        [(&loaded, Algorithm::Local), (&softer, Algorithm::ModelPropagation), (&loaded, Algorithm::CoordinateDescent)]
-    {
+    let threads = arguments.run.threads();
+    let run = |loaded: &Loaded, algorithm: Algorithm| {
         let bar = screen::Bar::new(output, algorithm.name());
-        runs.push(train(loaded, algorithm, arguments.run.threads(), &mut |progress| bar.show(progress))?);
-    }
+        train(loaded, algorithm, threads, &mut |progress| bar.show(progress))
+    };
+    let mut runs = [
+        run(&loaded, Algorithm::Local)?,
+        run(&softer, Algorithm::ModelPropagation)?,
+        run(&loaded, Algorithm::CoordinateDescent)?,
+    ];
+    let private_runs = [run(&private, Algorithm::Local)?, run(&private, Algorithm::CoordinateDescent)?];
     // Model propagation minimizes an objective of its own, and with another trade-off: its Q is not on the same scale.
     runs[1].samples.iter_mut().for_each(|sample| sample.objective = None);
-    let commands = vec![format!("sottovoce demo --agents {agents} --dimension {dimension} --seed {seed}")];
-    let runs_by_name: Vec<&Trained> = runs.iter().collect();
-    let summary = run_folder::write(&folder, &loaded, &runs_by_name, commands)?;
+    let command = format!("sottovoce demo --agents {agents} --dimension {dimension} --seed {seed}");
+    let summary = run_folder::write(&folder, &loaded, &runs.each_ref(), vec![command.clone()], None)?;
+    let swept = swept(&private, &private_runs[1], threads, output)?;
+    let private_summary = run_folder::write(&private_folder, &private, &private_runs.each_ref(), vec![command], swept)?;
     folder.finish()?;
+    private_folder.finish()?;
     if output.json {
-        screen::say(serde_json::to_string(&summary).expect("a summary is JSON"))?;
+        let mut answer = serde_json::to_value(&summary).expect("a summary is JSON");
+        answer["private_run"] = serde_json::to_value(&private_summary).expect("a summary is JSON");
+        screen::say(answer)?;
     } else if !output.quiet {
         by_algorithm(&runs)?;
         screen::say("")?;
-        by_size(&loaded, &runs[0], &runs[2])?;
-        screen::say(format!("\nReport: {}", run_target.join("report.html").display()))?;
-        screen::say(format!("The task is in {}; change it and run `sottovoce train` on it.", task_folder.display()))?;
+        by_size(&loaded, &runs[0], &runs[2].scores, "together")?;
+        tell_private(&private, &private_summary, &private_runs)?;
+        let report = |name: &str| place(name).join("report.html").display().to_string();
+        screen::say(format!("\nReports: {} and {}", report("run"), report("private-run")))?;
+        screen::say(format!("The tasks are in {}; change them and run `sottovoce train`.", place("task").display()))?;
     }
     Ok(())
+}
+
+/// The private run, beside local models on the same scaled data.
+fn tell_private(loaded: &Loaded, summary: &Summary, runs: &[Trained; 2]) -> Result<(), Mistake> {
+    let [alone, private] = runs;
+    screen::say(
+        "\nPrivately, on the same points scaled to a length of at most 1, beside local models on these scaled points:\n",
+    )?;
+    let header = ["models", "test accuracy", "gain", "agents gain", "lose"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    let home = private.home.as_ref().map(|home| ("home, kept", &home.scores));
+    for (name, scores) in [("local", &alone.scores), ("broadcast, with noise", &private.scores)].into_iter().chain(home)
+    {
+        let of = Outcome { name, scores, is_alone: name == "local" };
+        rows.extend(of.cells(&alone.scores));
+    }
+    screen::table(&rows)?;
+    if let Some(home) = &private.home {
+        screen::say("")?;
+        by_size(loaded, alone, &home.scores, "at home")?;
+    }
+    if let Some(accounting) = &summary.accounting {
+        screen::say(format!("\n{}", spent(accounting, summary.delta)))?;
+    }
+    Ok(())
+}
+
+/// Models beside local ones.
+struct Outcome<'a> {
+    name: &'a str,
+    scores: &'a [Option<f64>],
+    is_alone: bool,
+}
+
+impl Outcome<'_> {
+    /// Name, accuracy, gain, how many gain and lose; none without scores.
+    fn cells(&self, alone: &[Option<f64>]) -> Option<Vec<String>> {
+        let (mean, deviation) = mean_and_deviation(self.scores)?;
+        let (local, _) = mean_and_deviation(alone)?;
+        let (gain, lose) = gains_and_losses(alone, self.scores, true);
+        let or_dash = |text: String| if self.is_alone { "-".to_owned() } else { text };
+        Some(vec![
+            self.name.to_owned(),
+            format!("{} ± {}", number::score(mean), number::score(deviation)),
+            or_dash(number::change(mean - local)),
+            or_dash(number::count(gain)),
+            or_dash(number::count(lose)),
+        ])
+    }
 }
 
 fn by_algorithm(runs: &[Trained]) -> Result<(), Mistake> {
     let header = ["algorithm", "test accuracy", "gain", "agents gain", "lose", "vectors sent", "time"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     let alone = &runs[0];
-    let local = mean_and_deviation(&alone.scores);
     for run in runs {
-        let Some((mean, deviation)) = mean_and_deviation(&run.scores) else { continue };
-        let (gain, lose) = gains_and_losses(&alone.scores, &run.scores, true);
-        let is_alone = run.algorithm == alone.algorithm;
-        let or_dash = |text: String| if is_alone { "-".to_owned() } else { text };
-        rows.push(vec![
-            run.algorithm.replace('-', " "),
-            format!("{} ± {}", number::score(mean), number::score(deviation)),
-            or_dash(local.map_or(String::new(), |(local, _)| number::change(mean - local))),
-            or_dash(number::count(gain)),
-            or_dash(number::count(lose)),
-            number::count(run.counters.vectors_sent),
-            number::seconds(run.seconds),
-        ]);
+        let name = run.algorithm.replace('-', " ");
+        let of = Outcome { name: &name, scores: &run.scores, is_alone: run.algorithm == alone.algorithm };
+        let rest = [number::count(run.counters.vectors_sent), number::seconds(run.seconds)];
+        rows.extend(of.cells(&alone.scores).map(|cells| cells.into_iter().chain(rest).collect()));
     }
     screen::table(&rows)
 }
 
-/// Who gains: agents in four groups by how many points they have.
-fn by_size(loaded: &Loaded, alone: &Trained, together: &Trained) -> Result<(), Mistake> {
+/// Who gains: agents in groups by how many points they have.
+fn by_size(loaded: &Loaded, alone: &Trained, scores: &[Option<f64>], together: &str) -> Result<(), Mistake> {
     let size = |k: usize| loaded.problem.data.size(PeerId(k as u32));
-    let sizes = || (0..loaded.problem.agents()).map(size);
-    let (smallest, largest) = (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0));
-    let step = (largest - smallest + 1).div_ceil(4).max(1);
-    let mut rows = vec![["training points", "agents", "alone", "together", "gain"].map(str::to_owned).to_vec()];
-    for from in (smallest..=largest).step_by(step) {
-        let to = (from + step - 1).min(largest);
-        let of = |run: &Trained| {
-            let scores: Vec<_> = run
-                .scores
-                .iter()
-                .enumerate()
-                .filter(|(k, _)| (from..=to).contains(&size(*k)))
-                .map(|(_, s)| *s)
-                .collect();
-            (mean_and_deviation(&scores), scores.len() as u64)
+    let mut rows = vec![["training points", "agents", "alone", together, "gain"].map(str::to_owned).to_vec()];
+    for sizes in size_groups((0..loaded.problem.agents()).map(size)) {
+        let of = |scores: &[Option<f64>]| {
+            let group = scores.iter().enumerate().filter(|(k, _)| sizes.contains(&size(*k))).map(|(_, score)| *score);
+            let group: Vec<_> = group.collect();
+            (mean_and_deviation(&group), group.len() as u64)
         };
-        let ((before, agents), (after, _)) = (of(alone), of(together));
+        let ((before, agents), (after, _)) = (of(&alone.scores), of(scores));
         let (Some((before, _)), Some((after, _))) = (before, after) else { continue };
         rows.push(vec![
-            format!("{from} to {to}"),
+            format!("{} to {}", sizes.start(), sizes.end()),
             number::count(agents),
             number::score(before),
             number::score(after),

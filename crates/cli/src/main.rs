@@ -1,7 +1,9 @@
 //! The `sottovoce` program: typed arguments, resolved, then run.
 
+mod audit;
 mod data;
 mod demo;
+mod plan;
 mod privacy;
 mod screen;
 mod train;
@@ -16,7 +18,8 @@ use std::process::ExitCode;
 /// Many people or institutions, each with a small private data set, learn better personal models together. One task file
 /// says what all agents agreed to learn; `train` shows on one machine what collaboration would bring to each of them.
 ///
-/// This version trains without privacy (epsilon = infinity), and every ledger says so.
+/// With `[privacy]` in the task, everything that leaves an agent is differentially private. Without it epsilon = infinity, and every
+/// ledger says so.
 #[derive(Parser)]
 #[command(name = "sottovoce", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Arguments {
@@ -35,23 +38,28 @@ struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   sottovoce demo
-  sottovoce data generate linear --agents 100 --dimension 50 --seed 1 --out example
-  sottovoce train example/task.toml --out run
-  sottovoce data example/train.csv
+  sottovoce train task.toml --out run
+  sottovoce data train.csv
+  sottovoce data generate linear --private --out example
+  sottovoce privacy plan example/private.toml
+  sottovoce train example/private.toml --out private-run
   sottovoce privacy noise --mechanism gaussian --epsilon 1 --steps 10 --delta 1e-6
+  sottovoce audit private/task.toml
 
-Exit codes: 0 done, 2 a mistake in the arguments, the task or its files, 130 stopped.";
+Exit codes: 0 done, 1 an audit refuted a claim, 2 a mistake in the arguments, the task or its files, 130 stopped.";
 
 #[derive(Subcommand)]
 enum Command {
-    /// See it work: a synthetic task, three algorithms, a table and a report; needs nothing
+    /// See it work: a synthetic task, learned alone, together and privately, with tables and reports; needs nothing
     Demo(demo::Arguments),
     /// Run a task in the simulator and write a run directory with a report
     Train(train::Arguments),
     /// Describe a data set, or generate a task with one
     Data(data::Arguments),
-    /// What epsilon a noise gives, and what noise a budget needs
+    /// Plan a private task; what epsilon a noise or a ledger comes to, and what noise a budget needs
     Privacy(privacy::Arguments),
+    /// Try to prove the privacy claim of a task wrong
+    Audit(audit::Arguments),
     /// Print completions for a shell
     ///
     /// For bash: sottovoce completions bash > /etc/bash_completion.d/sottovoce
@@ -76,6 +84,10 @@ fn main() -> ExitCode {
         Command::Train(arguments) => train::run(&arguments, output),
         Command::Data(arguments) => data::run(&arguments, output),
         Command::Privacy(arguments) => privacy::run(&arguments, output),
+        Command::Audit(arguments) => match audit::run(&arguments, output) {
+            Ok(audit::Verdict::Refuted) => return ExitCode::from(1),
+            other => other.map(|_| ()),
+        },
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), "sottovoce", &mut std::io::stdout());
             Ok(())

@@ -1,12 +1,16 @@
 //! `sottovoce privacy`: what a noise gives, and what noise a budget needs.
 
-use crate::{Output, screen};
+use crate::{Output, plan, screen};
 use clap::{Subcommand, ValueEnum};
 use sottovoce_lab::error::Mistake;
+use sottovoce_lab::ledger_file;
 use sottovoce_lab::plot::number;
+use sottovoce_lab::report::bound_or_infinity;
+use sottovoce_lab::run_folder::Epsilon;
 use sottovoce_lab::train::Halt;
 use sottovoce_privacy::calibrate::{Noise, noise_multiplier};
 use sottovoce_privacy::{Accountant, Charge, Gaussian, Ledger, Optimal, Pld, Rdp, Sum, Theorem1, Tight};
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -16,15 +20,10 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum PrivacyCommand {
-    /// The epsilon that a noise gives
-    Epsilon {
-        #[command(flatten)]
-        releases: Releases,
-
-        /// The noise over the sensitivity: sigma / Delta_2 for gaussian, scale / Delta_1 for laplace
-        #[arg(long, value_name = "X", allow_hyphen_values = true)]
-        noise_multiplier: f64,
-    },
+    /// What a private task will release and can hope for, from public facts alone
+    Plan(plan::Arguments),
+    /// The epsilon that a noise gives, or that a run's ledger comes to
+    Epsilon(EpsilonArguments),
     /// The noise that a budget needs
     Noise {
         #[command(flatten)]
@@ -36,7 +35,35 @@ enum PrivacyCommand {
     },
 }
 
-/// What both commands need to know.
+/// Releases, or a ledger of them.
+#[derive(clap::Args)]
+struct EpsilonArguments {
+    /// A run's ledger.jsonl, instead of releases: the largest epsilon of any agent, and with --json each agent's
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["mechanism", "steps", "noise_multiplier"])]
+    ledger: Option<PathBuf>,
+
+    /// The noise on each release
+    #[arg(long, value_enum, required_unless_present = "ledger")]
+    mechanism: Option<Mechanism>,
+
+    /// How many releases
+    #[arg(long, value_name = "K", allow_hyphen_values = true, required_unless_present = "ledger")]
+    steps: Option<i128>,
+
+    /// The noise over the sensitivity: sigma / Delta_2 for gaussian, scale / Delta_1 for laplace
+    #[arg(long, value_name = "X", allow_hyphen_values = true, required_unless_present = "ledger")]
+    noise_multiplier: Option<f64>,
+
+    /// The probability left for the guarantee to fail, far below one over the number of records
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    delta: f64,
+
+    /// Who computes
+    #[arg(long, value_enum, default_value_t = Method::Tight)]
+    accountant: Method,
+}
+
+/// What a noise is asked for.
 #[derive(clap::Args)]
 struct Releases {
     /// The noise on each release
@@ -130,9 +157,7 @@ impl Releases {
             .ok()
             .filter(|&steps| steps > 0)
             .ok_or_else(|| Mistake::new(format!("--steps is {steps}; accepted: a whole number from 1 to 2^64 - 1")))?;
-        if !(0.0..1.0).contains(&delta) {
-            return Err(Mistake::new(format!("--delta is {delta}; accepted: at least 0 and below 1")));
-        }
+        checked_delta(delta)?;
         if noise == Noise::Gaussian && delta == 0.0 {
             let why = "Gaussian noise has no guarantee without a delta";
             return Err(Mistake::new(format!("--delta is 0, but {why}; accepted: above 0 and below 1, or laplace")));
@@ -209,18 +234,66 @@ impl Resolved {
 
 /// Six digits, rounded up: a printed bound must hold too.
 fn up(x: f64) -> String {
-    if x <= 0.0 || !x.is_finite() {
-        return number::significant(x, 6);
+    number::up(x, 6)
+}
+
+/// What the agents of a run have spent, from its ledger alone.
+fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<(), Mistake> {
+    checked_delta(delta)?;
+    let ledgers = ledger_file::read(path)?;
+    let by =
+        |method: Method| ledger_file::epsilons(ledgers.iter().map(|(_, ledger)| ledger), delta, method.accountant());
+    let each = by(method);
+    let most = |epsilons: &[f64]| epsilons.iter().copied().fold(0.0, f64::max);
+    let name = method.name();
+    if output.json {
+        let json = |epsilon: f64| serde_json::to_value(Epsilon::from(epsilon)).expect("an epsilon is JSON");
+        let agents = ledgers.iter().zip(&each).map(|((agent, _), &epsilon)| (agent.clone(), json(epsilon)));
+        let agents: serde_json::Map<_, _> = agents.collect();
+        let epsilon = json(most(&each));
+        let answer = serde_json::json!({ "epsilon": epsilon, "delta": delta, "accountant": name, "agents": agents });
+        return screen::say(answer);
     }
-    let unit = 10f64.powi(x.log10().floor() as i32 - 5);
-    let rounded = (x / unit - 1e-4).ceil() * unit;
-    number::significant(if rounded.is_finite() { rounded } else { x }, 6)
+    if output.quiet {
+        return Ok(());
+    }
+    let releases: u64 = ledgers.iter().map(|(_, ledger)| ledger.releases()).fold(0, u64::saturating_add);
+    screen::say(format!(
+        "{} agents made {} releases. The one that spent most spent epsilon = {} at delta = {delta} ({name}).",
+        number::count(ledgers.len() as u64),
+        number::count(releases),
+        bound_or_infinity(most(&each)),
+    ))?;
+    screen::say("For one record replaced by another, against someone who sees every release.\n")?;
+    let mut rows = vec![vec!["accountant".to_owned(), "epsilon".to_owned()]];
+    for &method in Method::value_variants() {
+        let epsilon = most(&by(method));
+        rows.push(vec![method.name().to_owned(), if epsilon.is_finite() { up(epsilon) } else { "-".to_owned() }]);
+    }
+    screen::table(&rows)
+}
+
+fn checked_delta(delta: f64) -> Result<(), Mistake> {
+    match (0.0..1.0).contains(&delta) {
+        true => Ok(()),
+        false => Err(Mistake::new(format!("--delta is {delta}; accepted: at least 0 and below 1"))),
+    }
 }
 
 pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     match &arguments.command {
-        PrivacyCommand::Epsilon { releases, noise_multiplier } => {
-            let multiplier = *noise_multiplier;
+        PrivacyCommand::Plan(arguments) => plan::run(arguments, output)?,
+        PrivacyCommand::Epsilon(arguments) => {
+            let EpsilonArguments { delta, accountant, .. } = *arguments;
+            if let Some(ledger) = &arguments.ledger {
+                return Ok(account(ledger, delta, accountant, output)?);
+            }
+            let (Some(mechanism), Some(steps), Some(multiplier)) =
+                (arguments.mechanism, arguments.steps, arguments.noise_multiplier)
+            else {
+                unreachable!("required without a ledger");
+            };
+            let releases = Releases { mechanism, steps, delta, accountant };
             if !(multiplier.is_finite() && multiplier > 0.0) {
                 let accepted = "accepted: a number above 0";
                 return Err(Mistake::new(format!("--noise-multiplier is {multiplier}; {accepted}")).into());

@@ -30,6 +30,13 @@ pub fn say(text: impl std::fmt::Display) -> Result<(), Mistake> {
     }
 }
 
+/// Says on standard error what the user should know, in one line each.
+pub fn warn(output: Output, warnings: &[String]) {
+    if !output.quiet {
+        warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    }
+}
+
 /// A progress bar on a terminal; nothing elsewhere, or when it shall be quiet.
 pub struct Bar(ProgressBar);
 
@@ -39,6 +46,14 @@ impl Bar {
         let style = ProgressStyle::with_template("{prefix:<20} {bar:30} {percent:>3}%  {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         Bar(ProgressBar::with_draw_target(None, target).with_style(style).with_prefix(name.to_owned()))
+    }
+
+    /// Shows how many of some equal pieces of work are done.
+    pub fn count(&self, done: u64, total: u64) -> ControlFlow<()> {
+        self.0.set_length(total);
+        self.0.set_position(done);
+        self.0.set_message(format!("{} of {} runs", number::count(done), number::count(total)));
+        ControlFlow::Continue(())
     }
 
     /// Shows how far the run is.
@@ -52,6 +67,13 @@ impl Bar {
             (None, None) => wakes,
         });
         ControlFlow::Continue(())
+    }
+
+    /// Shows how far a part of the work is.
+    pub fn show_part(&self, part: &'static str, done: u64, all: u64) {
+        self.0.set_length(all);
+        self.0.set_position(done);
+        self.0.set_message(part);
     }
 }
 

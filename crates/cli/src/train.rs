@@ -3,10 +3,14 @@
 use crate::{OutArguments, Output, RunArguments, screen};
 use sottovoce_lab::folder::Folder;
 use sottovoce_lab::load::{Loaded, load};
+use sottovoce_lab::outlook::outlook;
 use sottovoce_lab::plot::number;
-use sottovoce_lab::run_folder::{self, Summary};
-use sottovoce_lab::task::{Algorithm, Task};
-use sottovoce_lab::train::{Halt, train};
+use sottovoce_lab::private;
+use sottovoce_lab::report::bound_or_infinity;
+use sottovoce_lab::run_folder::{self, Accounting, Summary};
+use sottovoce_lab::sweep::{Sweep, sweep};
+use sottovoce_lab::task::{AccountantName, Algorithm, Task};
+use sottovoce_lab::train::{Halt, Trained, train};
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
@@ -24,7 +28,11 @@ pub struct Arguments {
     #[command(flatten)]
     run: RunArguments,
 
-    /// Check the task and its files, say what would run, write nothing
+    /// For a private task: leave out the pictures of scores against epsilon and against updates, which run it again a dozen times
+    #[arg(long)]
+    no_sweep: bool,
+
+    /// Check the task and its files, say what would run and, if it is private, the plan; write nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -37,6 +45,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     }
     if arguments.dry_run {
         let loaded = load(&task)?;
+        screen::warn(output, &warnings(&loaded));
         if output.json {
             screen::say(sizes(&loaded))?;
         } else if !output.quiet {
@@ -46,6 +55,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     }
     let folder = Folder::begin(&arguments.out.out, arguments.out.force, run_folder::FILES)?;
     let loaded = load(&task)?;
+    screen::warn(output, &warnings(&loaded));
     if !output.quiet && !output.json {
         screen::say(describe(&loaded))?;
     }
@@ -57,6 +67,10 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         Algorithm::Local => None,
         _ => Some(train(&loaded, Algorithm::Local, threads, &mut |_| std::ops::ControlFlow::Continue(()))?),
     };
+    let swept = match arguments.no_sweep {
+        true => None,
+        false => swept(&loaded, &trained, threads, output)?,
+    };
     let runs: Vec<_> = alone.iter().chain([&trained]).collect();
     let command = format!(
         "sottovoce train {} --seed {} --out {}",
@@ -64,7 +78,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         loaded.task.run.seed,
         arguments.out.out.display()
     );
-    let summary = run_folder::write(&folder, &loaded, &runs, vec![command])?;
+    let summary = run_folder::write(&folder, &loaded, &runs, vec![command], swept)?;
     folder.finish()?;
     if output.json {
         screen::say(serde_json::to_string(&summary).expect("a summary is JSON"))?;
@@ -75,17 +89,34 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     Ok(())
 }
 
+/// The pictures of a private run that need more runs; none for others.
+pub fn swept(loaded: &Loaded, trained: &Trained, threads: usize, output: Output) -> Result<Option<Sweep>, Halt> {
+    if loaded.task.privacy.is_none() {
+        return Ok(None);
+    }
+    let bar = screen::Bar::new(output, "other budgets");
+    sweep(loaded, trained, threads, &mut |done, total| bar.count(done, total)).map(Some)
+}
+
+fn warnings(loaded: &Loaded) -> Vec<String> {
+    loaded.task.privacy.map_or(Vec::new(), |privacy| private::warnings(&privacy, &loaded.problem))
+}
+
 /// What would run, for programs.
 fn sizes(loaded: &Loaded) -> serde_json::Value {
     let problem = &loaded.problem;
-    serde_json::json!({
+    let mut sizes = serde_json::json!({
         "name": loaded.task.name,
         "algorithm": loaded.task.algorithm.name(),
         "agents": problem.agents(),
         "dimension": problem.dimension(),
         "points": problem.data.len(),
         "edges": problem.graph.edge_count(),
-    })
+    });
+    if let Some(outlook) = outlook(loaded) {
+        sizes["privacy"] = serde_json::to_value(outlook).expect("an outlook is JSON");
+    }
+    sizes
 }
 
 /// What is about to run, in a line or two.
@@ -99,22 +130,52 @@ pub fn describe(loaded: &Loaded) -> String {
         number::count(problem.data.len() as u64),
         number::count(problem.graph.edge_count() as u64),
         loaded.task.algorithm.name(),
-        run_folder::privacy_line(loaded.task.algorithm)
+        run_folder::privacy_line(&loaded.task)
+    ) + &outlook(loaded).map_or(String::new(), |outlook| format!("\n{}", outlook.plan_in_words()))
+        + &loaded.warning().map_or(String::new(), |warning| format!("\nwarning: {warning}"))
+}
+
+/// What was spent, in a line.
+pub fn spent(accounting: &Accounting, delta: f64) -> String {
+    let by = |name: &str| bound_or_infinity(accounting.epsilon[name].into());
+    let others = AccountantName::ALL.iter().map(|other| other.name()).filter(|&name| name != accounting.accountant);
+    let others: Vec<String> = others.map(|name| format!("{} by {name}", by(name))).collect();
+    format!(
+        "Spent: epsilon = {} of {} at delta = {}, by {} ({}).",
+        by(accounting.accountant),
+        number::bound(accounting.budget),
+        number::bound(delta),
+        accounting.accountant,
+        others.join(", ")
     )
 }
 
 fn tell(summary: &Summary, tolerance: bool) -> String {
-    let mut text = match (summary.accuracy, summary.rmse) {
-        (Some(scores), _) | (None, Some(scores)) => format!(
-            "{}: {} alone, {} together; {} agents gain, {} lose.",
-            if summary.accuracy.is_some() { "Mean test accuracy" } else { "Mean test RMSE" },
-            scores.local_mean.map_or("-".to_owned(), number::score),
-            number::score(scores.mean),
-            number::count(scores.agents_gain),
-            number::count(scores.agents_lose)
-        ),
-        (None, None) => "No test points, so no scores.".to_owned(),
+    let what = if summary.accuracy.is_some() { "Mean test accuracy" } else { "Mean test RMSE" };
+    let mut text = match summary.accuracy.or(summary.rmse) {
+        Some(scores) => {
+            let alone = scores.local_mean.map_or("-".to_owned(), number::score);
+            let mean = number::score(scores.mean);
+            let count = |agents: Option<u64>| number::count(agents.unwrap_or(0));
+            match scores.home_mean {
+                Some(home) => format!(
+                    "{what}: {alone} alone, {mean} as broadcast, {} at home; {} agents gain with their home model, {} lose.",
+                    number::score(home),
+                    count(scores.home_agents_gain),
+                    count(scores.home_agents_lose)
+                ),
+                None => format!(
+                    "{what}: {alone} alone, {mean} together; {} agents gain, {} lose.",
+                    number::count(scores.agents_gain),
+                    number::count(scores.agents_lose)
+                ),
+            }
+        }
+        None => "No test points, so no scores.".to_owned(),
     };
+    if let Some(accounting) = &summary.accounting {
+        text += &format!("\n{}", spent(accounting, summary.delta));
+    }
     text += &format!(
         "\n{} wakes, {} vectors, {} sent, {}{}; objective {}.",
         number::count(summary.wakes),

@@ -241,15 +241,40 @@ fn data_sets_are_described_for_people_and_programs() {
 }
 
 #[test]
+fn what_is_seldom_meant_is_said_in_a_line_and_done() {
+    let place = place();
+    let text = fs::read_to_string(golden().join("task.toml")).expect("golden").replace("\"1/m\"", "0.0");
+    fs::write(place.path().join("bare.toml"), text).expect("written");
+    let said = done(place.path(), &["train", "bare.toml", "--out", "run"]);
+    assert_eq!(said.lines().filter(|line| line.starts_with("warning: ")).count(), 1, "{said}");
+    assert!(!done(place.path(), &["train", "task.toml", "--out", "other"]).contains("warning"));
+
+    fs::write(place.path().join("gaps.csv"), "agent,label,x,y\nann,1,1,\nbob,1,NaN,2\n").expect("written");
+    let said = done(place.path(), &["data", "gaps.csv"]);
+    assert!(said.contains("train would refuse this file: values are missing in \"x\" (1), \"y\" (1)"), "{said}");
+    assert!(said.contains("one class only, all positive"), "{said}");
+}
+
+#[test]
 fn the_demo_needs_nothing_and_can_be_run_again() {
     let place = tempfile::tempdir().expect("a folder");
     for _ in 0..2 {
         let text = done(place.path(), &["demo", "--agents", "30", "--dimension", "10"]);
-        for word in ["local", "model propagation", "coordinate descent", "together", "report.html"] {
+        for word in [
+            "local",
+            "model propagation",
+            "coordinate descent",
+            "together",
+            "Privately",
+            "home, kept",
+            "Spent:",
+            "report.html",
+        ] {
             assert!(text.contains(word), "{word}: {text}");
         }
     }
     assert!(place.path().join("sottovoce-demo/run/report.html").exists());
+    assert!(place.path().join("sottovoce-demo/private-run/home.csv").exists());
 }
 
 #[test]

@@ -12,7 +12,8 @@ use std::{
 };
 
 /// Documents that would be of no use without a command.
-const WITH_COMMANDS: &[&str] = &["README.md", "CONTRIBUTING.md", "THREATS.md", "docs/run-directory.md", "docs/task.md"];
+const WITH_COMMANDS: &[&str] =
+    &["README.md", "CONTRIBUTING.md", "THREATS.md", "docs/privacy.md", "docs/run-directory.md", "docs/task.md"];
 
 /// Documents that may do without. Pages under `docs` that are in neither list may too.
 const WITHOUT_COMMANDS: &[&str] = &["ARCHITECTURE.md", "CHANGELOG.md", "papers/2018-aistats/README.md"];
@@ -156,18 +157,22 @@ fn the_page_on_the_run_directory_names_everything_in_one() {
     let names = |word: &str| assert!(page.contains(&format!("`{word}`")), "docs/run-directory.md does not name {word}");
     let folder = tempfile::tempdir().expect("a folder");
     follow("docs/run-directory.md", &page, folder.path());
-    let run = folder.path().join("run");
-    for entry in fs::read_dir(&run).expect("the page makes a run").flatten() {
-        names(&entry.file_name().into_string().expect("a name in UTF-8"));
+    for run in ["run", "private-run"] {
+        let run = folder.path().join(run);
+        for entry in fs::read_dir(&run).expect("the page makes both").flatten() {
+            names(&entry.file_name().into_string().expect("a name in UTF-8"));
+        }
+        let text = |file: &str| fs::read_to_string(run.join(file)).expect("a file of the run");
+        let summary: serde_json::Value = serde_json::from_str(&text("summary.json")).expect("summary.json is JSON");
+        let ledger = text("ledger.jsonl");
+        let charge = serde_json::from_str(ledger.lines().next().expect("a charge")).expect("a line is JSON");
+        let accounting = summary.get("accounting");
+        for object in [&summary, &summary["accuracy"], &charge].into_iter().chain(accounting) {
+            object.as_object().expect("an object").keys().for_each(|key| names(key));
+        }
+        names(text("metrics.csv").lines().next().expect("a header"));
     }
-    let text = |file: &str| fs::read_to_string(run.join(file)).expect("a file of the run");
-    let summary: serde_json::Value = serde_json::from_str(&text("summary.json")).expect("summary.json is JSON");
-    let ledger = text("ledger.jsonl");
-    let charge = serde_json::from_str(ledger.lines().next().expect("a charge")).expect("a line is JSON");
-    for object in [&summary, &summary["accuracy"], &charge] {
-        object.as_object().expect("an object").keys().for_each(|key| names(key));
-    }
-    names(text("metrics.csv").lines().next().expect("a header"));
+    assert!(folder.path().join("private-run/home.csv").exists(), "the second run is private");
 }
 
 #[test]

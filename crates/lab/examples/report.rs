@@ -59,6 +59,7 @@ fn invented() -> Report {
         title: "linear-100".into(),
         subtitle: "100 agents, 50 features, coordinate descent".into(),
         privacy: "No privacy: epsilon = infinity. Whoever sees the messages learns the models.".into(),
+        private: None,
         score_name: "test accuracy".into(),
         higher_is_better: true,
         bound: Some(

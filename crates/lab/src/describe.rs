@@ -131,6 +131,8 @@ impl fmt::Display for Summary {
         writeln!(f, "  points    {} ({each})", self.points)?;
         writeln!(f, "  features  {}", self.features)?;
         match &self.labels {
+            Labels::Classes { positive: 1.0 } => writeln!(f, "  labels    one class only, all positive")?,
+            Labels::Classes { positive: 0.0 } => writeln!(f, "  labels    one class only, all negative")?,
             Labels::Classes { positive } => writeln!(f, "  labels    two classes, {:.1}% positive", 100.0 * positive)?,
             Labels::Numbers { min, mean, max } => {
                 writeln!(f, "  labels    numbers from {min} to {max}, mean {mean:.4}")?;
@@ -139,7 +141,8 @@ impl fmt::Display for Summary {
         writeln!(f, "  norms     |x|_1 up to {:.4}, |x|_2 up to {:.4}", self.norm_l1_max, self.norm_l2_max)?;
         let missing: Vec<_> = self.missing.iter().map(|(name, count)| format!("{name:?} ({count})")).collect();
         let constant: Vec<_> = self.constant.iter().map(|name| format!("{name:?}")).collect();
-        for (what, names) in [("values are missing in", missing), ("constant:", constant)] {
+        for (what, names) in [("train would refuse this file: values are missing in", missing), ("constant:", constant)]
+        {
             if !names.is_empty() {
                 let more = names.len().saturating_sub(COLUMNS_NAMED_MAX);
                 let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -171,8 +174,17 @@ mod tests {
         assert_eq!(found.missing, [("y".to_owned(), 3)]);
         assert_eq!(found.constant, ["y", "z"]);
         let text = found.to_string();
+        assert!(text.contains("train would refuse this file"), "{text}");
         assert!(text.contains("50.0% positive") && text.contains("missing in \"y\" (3)"), "{text}");
         assert!(text.contains("constant: \"y\", \"z\""), "{text}");
+    }
+
+    #[test]
+    fn labels_of_one_class_are_not_called_two() {
+        for (label, says) in [("1", "one class only, all positive"), ("0", "all negative"), ("-1", "all negative")] {
+            let text = summary(&format!("agent,label,x\na,{label},1\nb,{label},2\n")).to_string();
+            assert!(text.contains(says) && !text.contains("two classes"), "{text}");
+        }
     }
 
     #[test]

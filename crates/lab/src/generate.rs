@@ -30,7 +30,10 @@ use std::path::Path;
 pub const WIDTH: f64 = 0.1;
 
 /// The names of the files that [`write()`] makes.
-pub const FILES: &[&str] = &["task.toml", "train.csv", "test.csv", "edges.csv"];
+pub const FILES: &[&str] = &["task.toml", "train.csv", "test.csv", "edges.csv", "private.toml"];
+
+/// The file with the private task, which is written when it is asked for.
+pub const PRIVATE_FILE: &str = "private.toml";
 
 /// What to generate.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +52,8 @@ pub struct LinearOptions {
     pub flips: f64,
     /// Whether test labels are flipped as well; the best accuracy is then 1 - flips.
     pub flip_test: bool,
+    /// Whether to write a private task on the same data as well.
+    pub private: bool,
 }
 
 impl Default for LinearOptions {
@@ -61,6 +66,7 @@ impl Default for LinearOptions {
             test_points: 100,
             flips: 0.05,
             flip_test: false,
+            private: false,
         }
     }
 }
@@ -158,7 +164,8 @@ fn check(options: &LinearOptions) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// Generates a task and writes `task.toml`, `train.csv`, `test.csv` and `edges.csv` into a new folder.
+/// Generates a task and writes `task.toml`, `train.csv`, `test.csv` and `edges.csv` into a new folder, and `private.toml` if that
+/// is asked for.
 pub fn write(options: &LinearOptions, out: &Path, force: bool) -> Result<Linear, Mistake> {
     check(options)?;
     let folder = Folder::begin(out, force, FILES)?;
@@ -167,6 +174,9 @@ pub fn write(options: &LinearOptions, out: &Path, force: bool) -> Result<Linear,
     folder.write("train.csv", points_text(&task.names, &task.train))?;
     folder.write("test.csv", points_text(&task.names, &task.test))?;
     folder.write("edges.csv", edges_text(&task.names, &task.graph))?;
+    if options.private {
+        folder.write(PRIVATE_FILE, private_text(options))?;
+    }
     folder.finish()?;
     Ok(task)
 }
@@ -189,6 +199,34 @@ fn task_text(options: &LinearOptions) -> String {
          [run]\n\
          wakes-per-agent = 200\n\
          seed = 1\n"
+    )
+}
+
+fn private_text(options: &LinearOptions) -> String {
+    let LinearOptions { agents, dimension, seed, .. } = options;
+    format!(
+        "# {agents} agents, targets in a plane of R^{dimension}; generated with seed {seed}. The same data as in task.toml, scaled.\n\
+         name = \"linear-{dimension}-private\"\n\
+         algorithm = \"coordinate-descent\"\n\n\
+         [data]\n\
+         train = \"train.csv\"\n\
+         test = \"test.csv\"\n\
+         normalize = \"l2\"           # x / max(1, |x|): the bound on features that step sizes need\n\n\
+         [graph]\n\
+         edges = \"edges.csv\"        # taken to be public\n\n\
+         [model]\n\
+         loss = \"logistic\"\n\
+         regularization = \"1/m\"\n\
+         trade-off = 1.0\n\n\
+         [privacy]\n\
+         epsilon = 1.05               # of each agent, for all it ever sends\n\
+         delta = {delta}   # e^-5, as in the paper; choose yours well below 1 / points\n\
+         mechanism = \"gaussian\"\n\
+         updates = 1                  # releases per agent\n\
+         \n\
+         [run]\n\
+         seed = 1\n",
+        delta = libm::exp(-5.0),
     )
 }
 

@@ -147,7 +147,8 @@ pub fn build(
         }
         (GraphSource::Knn { neighbours }, _) => {
             let of = profiles(task, train);
-            Graph::nearest_neighbours(&of, *neighbours as usize).map_err(shape)?
+            let neighbours = neighbours.unwrap_or_else(|| default_neighbours(n));
+            Graph::nearest_neighbours(&of, neighbours as usize).map_err(shape)?
         }
         (GraphSource::Edges(_) | GraphSource::Similarity { .. }, _) => {
             unreachable!("`read` reads the file of a graph that has one")
@@ -165,6 +166,11 @@ pub fn build(
         }
     }
     Ok(graph)
+}
+
+/// How many nearest agents each of `n` chooses when a task does not say.
+pub(crate) fn default_neighbours(n: usize) -> u32 {
+    n.saturating_sub(1).clamp(1, 10) as u32
 }
 
 fn from_edges(

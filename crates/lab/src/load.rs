@@ -2,14 +2,16 @@
 
 use crate::error::Mistake;
 use crate::rows::Names;
-use crate::task::{Algorithm, Task};
-use crate::{data, graph};
-use sottovoce_algorithms::{Dataset, Problem, personal::admm::default_penalty};
+use crate::task::{Algorithm, GraphSource, Task};
+use crate::{data, graph, private};
+use sottovoce_algorithms::{Dataset, Loss, Problem, Regularization, personal::admm::default_penalty};
+use sottovoce_privacy::Plan;
+use std::sync::Arc;
 
 /// Everything a run needs, agents in the order of their names (by bytes).
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The task, with the defaults that only the data can tell: points-max and ADMM's penalty.
+    /// The task, with the defaults that only the data can tell: points-max, knn's neighbours and ADMM's penalty.
     pub task: Task,
     /// The agents: all names of the training and test data and of the graph.
     pub names: Vec<String>,
@@ -19,6 +21,18 @@ pub struct Loaded {
     pub test: Option<Dataset>,
     /// One name for each coordinate of a model.
     pub feature_names: Vec<String>,
+    /// What each agent with data and a neighbour will release, when the task is private.
+    pub plan: Option<Arc<Plan>>,
+}
+
+impl Loaded {
+    /// What is allowed, but seldom meant.
+    pub fn warning(&self) -> Option<&'static str> {
+        let Problem { loss, regularization, .. } = self.problem;
+        (loss == Loss::Logistic && regularization == Regularization::Constant(0.0)).then_some(
+            "model.regularization = 0 with the logistic loss: where classes can be separated, models grow without bound",
+        )
+    }
 }
 
 /// Reads the files of a task and builds its problem.
@@ -36,6 +50,9 @@ pub fn load(task: &Task) -> Result<Loaded, Mistake> {
     let mut task = task.clone();
     let points_max = task.model.points_max.unwrap_or(prepared.train.largest() as u64);
     task.model.points_max = Some(points_max);
+    if let GraphSource::Knn { neighbours } = &mut task.graph.source {
+        neighbours.get_or_insert(graph::default_neighbours(names.len()));
+    }
     if let Algorithm::Admm(admm) = &mut task.algorithm {
         admm.penalty = Some(admm.penalty.unwrap_or_else(|| default_penalty(&graph, task.model.trade_off)));
     }
@@ -47,5 +64,12 @@ pub fn load(task: &Task) -> Result<Loaded, Mistake> {
         trade_off: task.model.trade_off,
         points_max: points_max as f64,
     };
-    Ok(Loaded { task, names, problem, test: prepared.test, feature_names: prepared.feature_names })
+    let plan = match &task.privacy {
+        None => None,
+        Some(privacy) => {
+            private::check_bound(&task, privacy, &problem, &names)?;
+            Some(Arc::new(private::plan(&task, privacy, &problem)?))
+        }
+    };
+    Ok(Loaded { task, names, problem, test: prepared.test, feature_names: prepared.feature_names, plan })
 }

@@ -16,6 +16,9 @@ pub const LIBSVM_INDEX_MAX: u32 = 1 << 20;
 /// The most numbers a libsvm file may unfold to (16 GB).
 pub const LIBSVM_CELLS_MAX: usize = 1 << 31;
 
+/// The most bytes a compressed file may unpack to. A larger one can be given unpacked: a disk holds what memory may not.
+pub const UNPACKED_BYTES_MAX: u64 = 1 << 32;
+
 /// What a file holds, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
@@ -163,9 +166,27 @@ pub enum Missing {
 pub fn open(file: &Path) -> Result<Box<dyn Read>, Mistake> {
     let opened = File::open(file).map_err(|error| Mistake::io(file, "read", &error))?;
     if Format::of(file).is_some_and(|format| format.gzip) || file.extension().is_some_and(|ending| ending == "gz") {
-        return Ok(Box::new(MultiGzDecoder::new(BufReader::with_capacity(1 << 16, opened))));
+        let unpacked = MultiGzDecoder::new(BufReader::with_capacity(1 << 16, opened));
+        return Ok(Box::new(AtMost { reader: unpacked, bytes: UNPACKED_BYTES_MAX, left: UNPACKED_BYTES_MAX }));
     }
     Ok(Box::new(opened))
+}
+
+/// A reader that fails after so many bytes, where `Read::take` would end as if nothing were left.
+struct AtMost<R> {
+    reader: R,
+    bytes: u64,
+    left: u64,
+}
+
+impl<R: Read> Read for AtMost<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        self.left = self.left.checked_sub(count as u64).ok_or_else(|| {
+            std::io::Error::other(format!("it unpacks to more than {} bytes; accepted: the file unpacked", self.bytes))
+        })?;
+        Ok(count)
+    }
 }
 
 /// What is accepted as a feature or a label. Sums of products of such numbers stay finite.
@@ -199,16 +220,46 @@ pub fn read_csv(
         let byte = record.position().map_or(0, |position| position.byte());
         At { file, place: Place::Byte(byte) }
     };
-    header(&record).map_err(|what| at(&record).mistake(what))?;
+    header(&record).map_err(|what| clearer(at(&record), at(&record).mistake(what)))?;
     let first = record.clone();
     while next(&mut record)? {
         let at = at(&record);
         if record.len() != first.len() {
-            return Err(at.mistake(format!("{} fields; accepted: {}, as in the header", record.len(), first.len())));
+            let what = format!("{} fields; accepted: {}, as in the header", record.len(), first.len());
+            return Err(clearer(at, at.mistake(what)));
         }
-        row(&first, &record, at)?;
+        row(&first, &record, at).map_err(|mistake| clearer(at, mistake))?;
     }
     Ok(())
+}
+
+/// What is wrong with a record: that it swallowed the rest of the file, if it did, and not what came of it.
+fn clearer(at: At<'_>, mistake: Mistake) -> Mistake {
+    match at.place {
+        Place::Byte(byte) if is_left_open(at.file, byte) == Some(true) => {
+            at.mistake("a quote is opened and never closed; accepted: quotes in pairs")
+        }
+        _ => mistake,
+    }
+}
+
+/// Whether the record that begins at or after a byte ends inside quotes.
+fn is_left_open(file: &Path, byte: u64) -> Option<bool> {
+    let mut quoted = false;
+    // A quote counts at the start of a field and right after another one; elsewhere outside quotes it is text.
+    let mut counts = true;
+    let bytes = BufReader::new(open(file).ok()?).bytes().skip(usize::try_from(byte).ok()?);
+    let mut begun = false;
+    for next in bytes {
+        match next.ok()? {
+            b'"' if quoted || counts => (quoted, counts) = (!quoted, true),
+            b'\n' | b'\r' if !quoted && begun => return Some(false),
+            b'\n' | b'\r' | b'\xef' | b'\xbb' | b'\xbf' if !begun => continue,
+            other => counts = other == b',',
+        }
+        begun = true;
+    }
+    Some(quoted)
 }
 
 /// Reads a csv file with the header `agent,label,<feature>...`; `label` turns a label into what is stored.
@@ -385,4 +436,20 @@ fn for_each_line(file: &Path, mut each: impl FnMut(&[u8], At<'_>) -> Result<(), 
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_unpacks_to_too_much_is_an_error_and_not_an_end() {
+        let read = |bytes: u64| {
+            let mut text = String::new();
+            AtMost { reader: &b"0123456789"[..], bytes, left: bytes }.read_to_string(&mut text).map(|_| text)
+        };
+        assert_eq!(read(10).expect("not more"), "0123456789");
+        let error = read(9).expect_err("more").to_string();
+        assert!(error.contains("more than 9 bytes; accepted: the file unpacked"), "{error}");
+    }
 }

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `models.csv` | `agent,theta_0,...`: what each agent broadcast last, or would |
+//! | `home.csv` | the same shape: what each agent keeps for itself; private runs only |
 //! | `metrics.csv` | `wakes,vectors_sent,bytes_sent,objective,score_mean,score_std` over the run |
 //! | `ledger.jsonl` | every charge of every agent, one JSON object a line |
 //! | `summary.json` | the figures of the run ([`Summary`]) |
@@ -14,22 +15,27 @@
 
 use crate::error::Mistake;
 use crate::folder::Folder;
+use crate::ledger_file;
 use crate::load::Loaded;
+use crate::outlook;
 use crate::plot::number;
-use crate::report::{self, AgentScore, Curve, Report, Row};
+use crate::private;
+use crate::report::{self, AgentScore, Curve, PrivateRun, Report, Row};
 use crate::score::{gains_and_losses, mean_and_deviation};
-use crate::task;
+use crate::sweep::Sweep;
+use crate::task::{AccountantName, Algorithm, Privacy, Task};
 use crate::train::Trained;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use sottovoce_algorithms::{objective, reference::central};
-use sottovoce_core::PeerId;
-use sottovoce_privacy::{Accountant, Charge, Sum};
+use sottovoce_core::{PeerId, Rows};
+use sottovoce_privacy::{Accountant, Sum};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Everything that a run directory holds.
 pub const FILES: &[&str] =
-    &["models.csv", "metrics.csv", "ledger.jsonl", "summary.json", "report.html", "plots", "task.toml"];
+    &["models.csv", "home.csv", "metrics.csv", "ledger.jsonl", "summary.json", "report.html", "plots", "task.toml"];
 
 /// Up to this many unknowns the report computes the optimum by a central solver, to show how far the run is from it.
 const OPTIMUM_UNKNOWNS_MAX: usize = 20_000;
@@ -74,10 +80,13 @@ pub struct Summary {
     /// For the squared loss, with test points.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rmse: Option<Scores>,
-    /// The epsilon of the agent that spent most; the text "infinity" without privacy.
+    /// The epsilon of the agent that spent most, by the task's accountant; the text "infinity" without privacy.
     pub epsilon: Epsilon,
     /// Zero without privacy.
     pub delta: f64,
+    /// The task's accountant, and what each accountant says; private runs only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accounting: Option<Accounting>,
     /// The seed.
     pub seed: u64,
     /// SHA-256 of the task (files by content, not by place), the models and the ledger; no times in it.
@@ -97,10 +106,29 @@ pub struct Scores {
     pub local_mean: Option<f64>,
     /// Of home models; none without privacy.
     pub home_mean: Option<f64>,
-    /// Agents that do better than alone.
+    /// Agents that do better than alone, with the model that others see.
     pub agents_gain: u64,
     /// Agents that do worse than alone.
     pub agents_lose: u64,
+    /// Agents whose home model does better than their local one; private runs only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home_agents_gain: Option<u64>,
+    /// Agents whose home model does worse; private runs only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home_agents_lose: Option<u64>,
+}
+
+/// How epsilon was counted.
+#[derive(Clone, Debug, Serialize)]
+pub struct Accounting {
+    /// The one that the plan keeps its budget by.
+    pub accountant: &'static str,
+    /// The budget.
+    pub budget: f64,
+    /// The epsilon of the agent that spent most, by each accountant.
+    pub epsilon: BTreeMap<&'static str, Epsilon>,
+    /// What a careful reader should know about the budget.
+    pub warnings: Vec<String>,
 }
 
 /// JSON has no infinity: a number, or the text "infinity".
@@ -113,23 +141,44 @@ pub enum Epsilon {
     Infinite(&'static str),
 }
 
+impl From<Epsilon> for f64 {
+    fn from(epsilon: Epsilon) -> Self {
+        match epsilon {
+            Epsilon::Finite(epsilon) => epsilon,
+            Epsilon::Infinite(_) => f64::INFINITY,
+        }
+    }
+}
+
 impl From<f64> for Epsilon {
     fn from(epsilon: f64) -> Self {
         if epsilon.is_finite() { Epsilon::Finite(epsilon) } else { Epsilon::Infinite("infinity") }
     }
 }
 
-/// Writes everything about a run. `runs` are the runs to compare, the run itself last; `commands` give it again.
-pub fn write(folder: &Folder, loaded: &Loaded, runs: &[&Trained], commands: Vec<String>) -> Result<Summary, Mistake> {
+/// Writes everything about a run. `runs` are the runs to compare, the run itself last; `commands` give it again; `sweep` is for
+/// the report of a private run.
+pub fn write(
+    folder: &Folder,
+    loaded: &Loaded,
+    runs: &[&Trained],
+    commands: Vec<String>,
+    sweep: Option<Sweep>,
+) -> Result<Summary, Mistake> {
     let (run, others) = runs.split_last().expect("the run itself is among the runs");
-    let ledger = ledger_lines(loaded, run);
+    let ledger = ledger_file::lines(loaded.names.iter().map(String::as_str).zip(&run.ledgers));
     let summary = summarize(loaded, run, others.first().copied(), digest(loaded, run, &ledger)?);
-    folder.write("models.csv", models_csv(loaded, run))?;
+    // What an agent without a neighbour would broadcast is nobody's business in a private run: it sends nothing.
+    let silent = |id| loaded.task.privacy.is_some() && loaded.problem.graph.peers(id).is_empty();
+    folder.write("models.csv", models_csv(loaded, &run.models, |id| !silent(id)))?;
+    if let Some(home) = &run.home {
+        folder.write("home.csv", models_csv(loaded, &home.models, |_| true))?;
+    }
     folder.write("metrics.csv", metrics_csv(run))?;
     folder.write("ledger.jsonl", ledger)?;
     folder.write("summary.json", serde_json::to_string_pretty(&summary).expect("a summary is JSON") + "\n")?;
     folder.write("task.toml", loaded.task.to_toml())?;
-    let report = report(loaded, runs, commands, &summary.digest);
+    let report = report(loaded, runs, commands, &summary, sweep);
     let pictures = report::plots(&report);
     folder.folder("plots")?;
     for picture in &pictures {
@@ -147,9 +196,30 @@ fn summarize(loaded: &Loaded, run: &Trained, alone: Option<&Trained>, digest: St
         let alone = alone.map_or(&run.scores, |alone| &alone.scores);
         let (agents_gain, agents_lose) = gains_and_losses(alone, &run.scores, classification);
         let local_mean = mean_and_deviation(alone).map(|(mean, _)| mean);
-        Scores { mean, std, local_mean, home_mean: None, agents_gain, agents_lose }
+        let home = run.home.as_ref().map(|home| &home.scores[..]);
+        let home_mean = home.and_then(mean_and_deviation).map(|(mean, _)| mean);
+        let at_home = home.map(|home| gains_and_losses(alone, home, classification));
+        Scores {
+            mean,
+            std,
+            local_mean,
+            home_mean,
+            agents_gain,
+            agents_lose,
+            home_agents_gain: at_home.map(|(gain, _)| gain),
+            home_agents_lose: at_home.map(|(_, lose)| lose),
+        }
     });
-    let epsilon = run.ledgers.iter().map(|ledger| Sum.epsilon(ledger, 0.0)).fold(0.0, f64::max);
+    let accounting = loaded.task.privacy.map(|privacy| Accounting {
+        accountant: privacy.accountant.name(),
+        budget: privacy.epsilon,
+        epsilon: private::spent(&privacy, &run.ledgers).into_iter().map(|(name, spent)| (name, spent.into())).collect(),
+        warnings: private::warnings(&privacy, problem),
+    });
+    let epsilon = match &accounting {
+        Some(accounting) => accounting.epsilon[accounting.accountant],
+        None => run.ledgers.iter().map(|ledger| Sum.epsilon(ledger, 0.0)).fold(0.0, f64::max).into(),
+    };
     Summary {
         name: loaded.task.name.clone(),
         algorithm: run.algorithm,
@@ -167,8 +237,9 @@ fn summarize(loaded: &Loaded, run: &Trained, alone: Option<&Trained>, digest: St
         seconds: run.seconds,
         accuracy: scores.filter(|_| classification),
         rmse: scores.filter(|_| !classification),
-        epsilon: epsilon.into(),
-        delta: 0.0,
+        epsilon,
+        delta: loaded.task.privacy.map_or(0.0, |privacy| privacy.delta),
+        accounting,
         seed: loaded.task.run.seed,
         digest,
         version: env!("CARGO_PKG_VERSION"),
@@ -191,14 +262,14 @@ fn digest(loaded: &Loaded, run: &Trained, ledger: &str) -> Result<String, Mistak
     }))
 }
 
-fn models_csv(loaded: &Loaded, run: &Trained) -> Vec<u8> {
+fn models_csv(loaded: &Loaded, models: &Rows, shown: impl Fn(PeerId) -> bool) -> Vec<u8> {
     let mut csv = csv::WriterBuilder::new().from_writer(Vec::new());
     let written = (|| {
         csv.write_field("agent")?;
         csv.write_record((0..loaded.problem.dimension()).map(|k| format!("theta_{k}")))?;
-        for (k, name) in loaded.names.iter().enumerate() {
+        for (k, name) in loaded.names.iter().enumerate().filter(|(k, _)| shown(PeerId(*k as u32))) {
             csv.write_field(name)?;
-            csv.write_record(run.models.row(k).iter().map(f64::to_string))?;
+            csv.write_record(models.row(k).iter().map(f64::to_string))?;
         }
         csv.flush()?;
         Ok::<_, csv::Error>(())
@@ -225,27 +296,14 @@ fn metrics_csv(run: &Trained) -> String {
     text
 }
 
-/// One line of `ledger.jsonl`.
-#[derive(Serialize)]
-struct LedgerLine<'a> {
-    agent: &'a str,
-    #[serde(flatten)]
-    charge: Charge,
-}
-
-fn ledger_lines(loaded: &Loaded, run: &Trained) -> String {
-    let mut text = String::new();
-    for (agent, ledger) in loaded.names.iter().zip(&run.ledgers) {
-        for &charge in ledger.charges() {
-            text += &serde_json::to_string(&LedgerLine { agent, charge }).expect("a charge is JSON");
-            text.push('\n');
-        }
-    }
-    text
-}
-
 /// The report of a run beside those it is compared with.
-fn report(loaded: &Loaded, runs: &[&Trained], commands: Vec<String>, digest: &str) -> Report {
+fn report(
+    loaded: &Loaded,
+    runs: &[&Trained],
+    commands: Vec<String>,
+    summary: &Summary,
+    sweep: Option<Sweep>,
+) -> Report {
     let problem = &loaded.problem;
     let (run, others) = runs.split_last().expect("the run itself is among the runs");
     let alone = others.first().copied();
@@ -256,9 +314,21 @@ fn report(loaded: &Loaded, runs: &[&Trained], commands: Vec<String>, digest: &st
             name: loaded.names[k].clone(),
             points: problem.data.size(PeerId(k as u32)) as u64,
             local: alone.and_then(|alone| alone.scores[k]),
-            model: run.scores[k],
+            model: run.home.as_ref().map_or(run.scores[k], |home| home.scores[k]),
         })
         .collect();
+    let local = alone.and_then(|alone| mean_and_deviation(&alone.scores)).map(|(mean, _)| mean);
+    let private = summary.accounting.as_ref().map(|accounting| PrivateRun {
+        epsilon: accounting.budget,
+        delta: summary.delta,
+        accountant: accounting.accountant.to_owned(),
+        spent: AccountantName::ALL.map(|by| (by.name().to_owned(), accounting.epsilon[by.name()].into())).to_vec(),
+        plan: outlook::outlook(loaded).map_or(String::new(), |outlook| outlook.plan_in_words()),
+        warnings: accounting.warnings.clone(),
+        home: run.home.is_some(),
+        local,
+        sweep: sweep.unwrap_or_else(Sweep::not_wanted),
+    });
     Report {
         title: loaded.task.name.clone(),
         subtitle: format!(
@@ -269,7 +339,8 @@ fn report(loaded: &Loaded, runs: &[&Trained], commands: Vec<String>, digest: &st
             number::count(problem.graph.edge_count() as u64),
             run.algorithm.replace('-', " ")
         ),
-        privacy: privacy_line(loaded.task.algorithm).to_owned(),
+        privacy: privacy_line(&loaded.task),
+        private,
         score_name: if higher_is_better { "test accuracy".to_owned() } else { "test RMSE".to_owned() },
         higher_is_better,
         runs: runs.iter().map(|run| Curve { name: title(run), points: run.samples.clone() }).collect(),
@@ -277,36 +348,56 @@ fn report(loaded: &Loaded, runs: &[&Trained], commands: Vec<String>, digest: &st
         optimum,
         agents,
         edges: problem.graph.edges().map(|(a, b, weight)| (a.0, b.0, weight)).collect(),
-        table: runs.iter().map(|run| row(run, alone, higher_is_better)).collect(),
+        table: runs
+            .iter()
+            .flat_map(|run| {
+                let told = row(title(run), run, &run.scores, alone, higher_is_better);
+                std::iter::once(told).chain(home_row(run, alone, higher_is_better))
+            })
+            .collect(),
         reproduce: commands,
         task: loaded.task.to_toml(),
-        digest: digest.to_owned(),
+        digest: summary.digest.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }
 }
 
 /// What a run means for privacy, in one line.
-pub fn privacy_line(algorithm: task::Algorithm) -> &'static str {
-    match algorithm {
-        task::Algorithm::Local => "Nothing leaves any agent: epsilon = 0.",
-        _ => "No privacy: exact models leave every agent that has a neighbour, so epsilon = infinity.",
+pub fn privacy_line(task: &Task) -> String {
+    match (task.algorithm, &task.privacy) {
+        (Algorithm::Local, _) => "Nothing leaves any agent: epsilon = 0.".to_owned(),
+        (_, Some(Privacy { epsilon, delta, .. })) => format!(
+            "Everything that leaves an agent is ({}, {})-differentially private, for one record replaced by another.",
+            number::bound(*epsilon),
+            number::bound(*delta)
+        ),
+        (_, None) => {
+            "No privacy: exact models leave every agent that has a neighbour, so epsilon = infinity.".to_owned()
+        }
     }
 }
 
-/// An algorithm's name for people.
+/// What a run is called in the table and beside its curve.
 fn title(run: &Trained) -> String {
-    run.algorithm.replace('-', " ")
+    if run.home.is_some() { report::BROADCAST.to_owned() } else { run.algorithm.replace('-', " ") }
 }
 
-fn row(run: &Trained, alone: Option<&Trained>, higher_is_better: bool) -> Row {
-    let score = mean_and_deviation(&run.scores);
+/// The row of the models that agents keep, in a private run that has them.
+fn home_row(run: &Trained, alone: Option<&Trained>, higher_is_better: bool) -> Option<Row> {
+    let kept = row(report::HOME.to_owned(), run, &run.home.as_ref()?.scores, alone, higher_is_better);
+    // The objective is about what agents send.
+    Some(Row { objective: None, ..kept })
+}
+
+fn row(name: String, run: &Trained, scores: &[Option<f64>], alone: Option<&Trained>, higher_is_better: bool) -> Row {
+    let score = mean_and_deviation(scores);
     let alone = alone.filter(|alone| alone.algorithm != run.algorithm);
-    let compared = alone.zip(score).map(|(alone, _)| gains_and_losses(&alone.scores, &run.scores, higher_is_better));
+    let compared = alone.zip(score).map(|(alone, _)| gains_and_losses(&alone.scores, scores, higher_is_better));
     let local = alone.and_then(|alone| mean_and_deviation(&alone.scores));
     let gain =
         local.zip(score).map(|((local, _), (mean, _))| if higher_is_better { mean - local } else { local - mean });
     Row {
-        name: title(run),
+        name,
         score_mean: score.map(|(mean, _)| mean),
         score_std: score.map(|(_, std)| std),
         gain,
@@ -332,7 +423,8 @@ fn optimum(loaded: &Loaded) -> Option<f64> {
 fn bound(loaded: &Loaded, run: &Trained, optimum: f64) -> Option<Vec<(f64, f64)>> {
     let rate = objective::proposition_1_rate(&loaded.problem).filter(|rate| *rate < 1.0)?;
     let first = run.samples.first()?.objective? - optimum;
-    let wanted = run.algorithm == "coordinate-descent" && loaded.task.faults.is_none();
+    let exact = loaded.task.privacy.is_none() && loaded.task.faults.is_none();
+    let wanted = run.algorithm == "coordinate-descent" && exact;
     let at = |wakes: u64| (wakes as f64, optimum + libm::pow(rate, wakes as f64) * first);
     wanted.then(|| run.samples.iter().map(|sample| at(sample.wakes)).collect())
 }

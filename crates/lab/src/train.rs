@@ -2,6 +2,7 @@
 
 use crate::error::Mistake;
 use crate::load::Loaded;
+use crate::private;
 use crate::registry::{Visitor, with_algorithm};
 use crate::report::Sample;
 use crate::score::{mean_and_deviation, scores};
@@ -44,6 +45,17 @@ pub struct Trained {
     pub seconds: f64,
     /// Whether every agent was quiet at the end.
     pub quiet: bool,
+    /// Each agent's score on its test points.
+    pub scores: Vec<Option<f64>>,
+    /// The models that agents keep for themselves, in a private run that has them.
+    pub home: Option<HomeModels>,
+}
+
+/// What agents keep for themselves.
+#[derive(Clone, Debug)]
+pub struct HomeModels {
+    /// One row per agent.
+    pub models: Rows,
     /// Each agent's score on its test points.
     pub scores: Vec<Option<f64>>,
 }
@@ -103,15 +115,13 @@ impl Visitor for Train<'_> {
             faults: task.faults.clone(),
         };
         let began = Instant::now();
-        let mut simulation = Simulation::start(algorithm, &problem.graph, |id| problem.shard(id), &settings)
-            .expect("a run without a budget is never refused");
+        let gates = |id| private::gate(loaded, loaded.plan.as_ref(), id);
+        let mut simulation =
+            Simulation::start_behind(gates, algorithm, &problem.graph, |id| problem.shard(id), &settings)
+                .expect("the plan holds what agents release as they enter");
         let mut seconds = began.elapsed().as_secs_f64();
         let start = simulation.counters().clone();
-        // Local models are done when they have started.
-        let planned = match which {
-            task::Algorithm::Local => 0,
-            _ => agents.saturating_mul(task.run.wakes_per_agent),
-        };
+        let planned = planned_wakes(loaded, which);
         let many = problem.data.len() * problem.dimension() > MEASURE_NUMBERS_MANY;
         let ratio = if many { MEASURE_RATIO_MANY } else { MEASURE_RATIO };
         let mut samples = vec![measure(loaded, &simulation.models(), simulation.counters())];
@@ -133,12 +143,36 @@ impl Visitor for Train<'_> {
             samples.push(measure(loaded, &simulation.models(), simulation.counters()));
         }
         let models = simulation.models();
+        let scores_of = |models: &Rows| match &loaded.test {
+            None => vec![None; problem.agents()],
+            Some(test) => scores(problem.loss, test, models),
+        };
+        let home = task.privacy.and_then(|privacy| privacy.home).filter(|_| which != task::Algorithm::Local);
+        let home = match home {
+            None => None,
+            Some(home) => {
+                let home = home.check().map_err(|error| Mistake::file(&task.source, error.to_string()))?;
+                let known = private::broadcasts(loaded)?;
+                let mut models = Rows::zeros(problem.agents(), problem.dimension());
+                for id in (0..agents as u32).map(PeerId) {
+                    let (shard, peers) = (problem.shard(id), problem.graph.peers(id));
+                    let model = home.model(&shard, peers, simulation.posts(id), |id| known[id.index()]);
+                    models.row_mut(id.index()).copy_from_slice(&model);
+                }
+                Some(HomeModels { scores: scores_of(&models), models })
+            }
+        };
+        let mut scores = scores_of(&models);
+        if task.privacy.is_some() && which != task::Algorithm::Local {
+            // An agent that sends nothing has no model that others could see.
+            for id in (0..agents as u32).map(PeerId).filter(|&id| problem.graph.peers(id).is_empty()) {
+                scores[id.index()] = None;
+            }
+        }
         Ok(Trained {
             algorithm: which.name(),
-            scores: loaded
-                .test
-                .as_ref()
-                .map_or_else(|| vec![None; problem.agents()], |test| scores(problem.loss, test, &models)),
+            home,
+            scores,
             models,
             ledgers: (0..agents as u32).map(|id| simulation.ledger(PeerId(id)).clone()).collect(),
             samples,
@@ -147,6 +181,15 @@ impl Visitor for Train<'_> {
             seconds,
             quiet: status == Status::Quiet,
         })
+    }
+}
+
+/// How many wakes a run has; with a tolerance, at most.
+pub(crate) fn planned_wakes(loaded: &Loaded, algorithm: task::Algorithm) -> u64 {
+    match algorithm {
+        // They are done when they have started.
+        task::Algorithm::Local | task::Algorithm::InputPerturbation => 0,
+        _ => (loaded.problem.agents() as u64).saturating_mul(loaded.task.run.wakes_per_agent),
     }
 }
 

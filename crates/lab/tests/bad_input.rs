@@ -59,6 +59,22 @@ fn a_bad_row_of_points_is_named_by_file_and_line() {
 }
 
 #[test]
+fn a_quote_that_is_never_closed_is_named_where_it_opens() {
+    for (content, line) in [
+        ("agent,label,x\nann,1,1\n\"bob,1,2\nann,1,3\n", 3),
+        ("agent,label,x\nann,1,1\n\nbob,1,\"2\nann,1,3\n", 4),
+        ("agent,label,x\n\"say \"\"hi\"\"\",1,1\n\"\"\"bob,1,2", 3),
+        ("\"agent,label,x\nann,1,1\n", 1),
+        ("\u{feff}\"agent,label,x\nann,1,1\n", 1),
+    ] {
+        let expected = format!("train.csv, line {line}: a quote is opened and never closed; accepted: quotes in pairs");
+        check("train.csv", content, &expected);
+    }
+    check("train.csv", "agent,label,x\n\"ann\",1\nbob,1,\"2\n", "line 2: 2 fields; accepted: 3");
+    check("train.csv", "agent,label,x\nann,1,5\"\nbob,1,1\n", "line 2: column \"x\" is \"5\\\"\"; accepted");
+}
+
+#[test]
 fn lines_are_counted_as_an_editor_counts_them() {
     for (content, line) in [
         ("agent,label,x\r\nann,1,1\r\nann,1,bad\r\n", 3),
@@ -186,7 +202,7 @@ fn a_graph_that_does_not_fit_the_agents_is_named() {
             "kind = \"torus\"\nrows = 2\ncolumns = 3",
             "a torus of 2 x 3 has no place for exactly 2 agents; accepted: rows x columns = 2",
         ),
-        ("kind = \"knn\"", "10 neighbours among 2 agents; at most 1"),
+        ("kind = \"knn\"\nneighbours = 10", "10 neighbours among 2 agents; at most 1"),
         ("kind = \"watts-strogatz\"\nneighbours = 3", "3 neighbours among 2 agents; at most 1"),
         ("kind = \"erdos-renyi\"\nprobability = 0", "agent \"ann\" is in the data, but no edge names it; accepted"),
         (

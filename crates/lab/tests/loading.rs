@@ -4,7 +4,7 @@ mod support;
 
 use sottovoce_core::{Graph, PeerId};
 use sottovoce_lab::load::Loaded;
-use sottovoce_lab::task::Algorithm;
+use sottovoce_lab::task::{Algorithm, GraphSource};
 use support::{EDGES, TRAIN, gzip, loaded, task};
 
 fn good(files: &[(&str, &[u8])]) -> Loaded {
@@ -41,6 +41,29 @@ fn agents_are_all_names_of_the_data_and_the_graph_sorted_by_bytes() {
     assert_eq!(sizes, [0, 0, 0, 0, 1, 2, 0]);
     let test = found.test.expect("test points");
     assert_eq!((test.agents(), test.len(), test.size(PeerId(1))), (7, 1, 1));
+}
+
+#[test]
+fn fewer_than_ten_others_are_all_nearest_unless_a_number_is_given() {
+    for (n, expected) in [(2, 1), (5, 4), (11, 10), (30, 10)] {
+        let mut train = "agent,label,x,y\n".to_owned();
+        (0..n).for_each(|k| train += &format!("{k:02},1,{},{}\n", k % 7, k * k % 5));
+        let text = task("edges = \"edges.csv\"", "kind = \"knn\"");
+        let found = good(&[("task.toml", text.as_bytes()), ("train.csv", train.as_bytes())]);
+        assert!((0..n).all(|k| found.problem.graph.peers(PeerId(k)).len() >= expected as usize), "{n} agents");
+        let GraphSource::Knn { neighbours } = found.task.graph.source else { panic!("another graph") };
+        assert_eq!(neighbours, Some(expected), "{n} agents: the resolved task says it");
+    }
+}
+
+#[test]
+fn a_logistic_loss_without_regularization_is_warned_of() {
+    let warned = |model: &str| good(&[("task.toml", task("[graph]", &format!("{model}[graph]")).as_bytes())]).warning();
+    let warning = warned("[model]\nregularization = 0\n").expect("a warning");
+    assert!(warning.contains("without bound"), "{warning}");
+    for model in ["", "[model]\nregularization = 1e-9\n", "[model]\nloss = \"squared\"\nregularization = 0\n"] {
+        assert_eq!(warned(model), None, "{model}");
+    }
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl Noise {
     }
 }
 
-fn checked(epsilon: f64, delta: f64, steps: u64) -> Result<(), Uncalibrated> {
+pub(crate) fn checked(epsilon: f64, delta: f64, steps: u64) -> Result<(), Uncalibrated> {
     let bad = |what, value, accepted| Err(Uncalibrated::OutOfRange { what, value, accepted });
     if !(epsilon.is_finite() && epsilon > 0.0) {
         return bad("epsilon", epsilon, "a finite number above 0");
@@ -66,12 +66,10 @@ pub fn noise_multiplier(
         let accepted = "above 0 for Gaussian noise, which has no guarantee without a delta";
         return Err(Uncalibrated::OutOfRange { what: "delta", value: delta, accepted });
     }
-    let spent = |multiplier: f64| {
-        let charge = Charge::new(noise.event(multiplier), steps);
-        Ledger::from_charges([charge]).map_or(f64::INFINITY, |ledger| accountant.epsilon(&ledger, delta))
-    };
+    let charges = |multiplier: f64| [Charge::new(noise.event(multiplier), steps)];
     // More noise is less epsilon: search for the largest inverse.
-    largest(|inverse| spent(1.0 / inverse), epsilon).map(|inverse| 1.0 / inverse).ok_or(Uncalibrated::OutOfReach)
+    let found = largest(|inverse| charges(1.0 / inverse), epsilon, delta, accountant);
+    found.map(|inverse| 1.0 / inverse).ok_or(Uncalibrated::OutOfReach)
 }
 
 /// The largest epsilon per step, to a relative 1e-9, with which `steps` pure steps keep (`epsilon`, `delta`).
@@ -84,67 +82,84 @@ pub fn epsilon_per_step(
     accountant: &dyn Accountant,
 ) -> Result<f64, Uncalibrated> {
     checked(epsilon, delta, steps)?;
-    let spent = |each: f64| {
-        let charge = Charge::new(Event::RandomizedResponse { epsilon: each }, steps);
-        Ledger::from_charges([charge]).map_or(f64::INFINITY, |ledger| accountant.epsilon(&ledger, delta))
-    };
-    largest(spent, epsilon).ok_or(Uncalibrated::OutOfReach)
+    let charges = |each: f64| [Charge::new(Event::RandomizedResponse { epsilon: each }, steps)];
+    largest(charges, epsilon, delta, accountant).ok_or(Uncalibrated::OutOfReach)
 }
 
-/// The largest x in [1e-12, 1e12], to a relative 1e-9, with spent(x) <= budget, for an increasing `spent`.
-///
-/// Regula falsi in the logarithms with a halved end (the Illinois rule), and a plain halving whenever that is slow.
-fn largest(mut spent: impl FnMut(f64) -> f64, budget: f64) -> Option<f64> {
-    let (floor, ceiling) = (1e-12, 1e12);
-    // A bracket around the guess that one step has the whole budget.
-    let mut low = budget.clamp(floor, ceiling);
-    let mut value = spent(low);
-    let mut high = low;
-    let mut high_value = value;
-    if value <= budget {
-        while high_value <= budget {
-            if high >= ceiling {
-                return Some(high);
+const FLOOR: f64 = 1e-12;
+const CEILING: f64 = 1e12;
+/// How close to the budget a search ends, relatively.
+const CLOSE: f64 = 1e-9;
+
+/// The largest x in [1e-12, 1e12], to a relative 1e-9, with which `charges` of x keep the budget, for charges that cost more
+/// with a larger x. The accountant has accepted the value returned.
+pub(crate) fn largest<C: IntoIterator<Item = Charge>>(
+    charges: impl Fn(f64) -> C,
+    budget: f64,
+    delta: f64,
+    accountant: &dyn Accountant,
+) -> Option<f64> {
+    let ledger = |x: f64| Ledger::from_charges(charges(x)).ok();
+    let spent = |x: f64| ledger(x).map_or(f64::INFINITY, |ledger| accountant.epsilon(&ledger, delta));
+    let rough = |x: f64| ledger(x).map_or(f64::INFINITY, |ledger| accountant.rough(&ledger, delta));
+    // First with the rough values, which cost nothing, to where they say; from there with their slope.
+    let near = search(rough, budget, budget, 1.5, 1e-4).unwrap_or(FLOOR);
+    let slope = libm::log(rough(1.001 * near) / rough(near)) / libm::log(1.001);
+    search(spent, budget, near, slope, CLOSE)
+}
+
+/// The secant method, from a guess and the slope of ln spent against ln x there, with halvings when it is slow. The x returned
+/// was seen to keep the budget, and either it uses it up but for the relative part `close`, or an x larger by that part does
+/// not keep it.
+fn search(spent: impl Fn(f64) -> f64, budget: f64, guess: f64, slope: f64, close: f64) -> Option<f64> {
+    // In the middle of what is close enough.
+    let target = budget * (1.0 - 0.4 * close);
+    let slope = if slope.is_finite() { slope.clamp(0.5, 20.0) } else { 1.5 };
+    // The largest x known to keep the budget and the smallest known not to; and the last x that told something.
+    let (mut low, mut high) = (None::<f64>, None::<f64>);
+    let mut before: Option<(f64, f64)> = None;
+    let mut x = guess.clamp(FLOOR, CEILING);
+    for round in 1..=300u32 {
+        let value = spent(x);
+        if value <= budget {
+            if x >= CEILING || value >= budget * (1.0 - close) {
+                return Some(x);
             }
-            (low, value) = (high, high_value);
-            high = (high * 4.0).min(ceiling);
-            high_value = spent(high);
-        }
-    } else {
-        while value > budget {
-            if low <= floor {
+            low = Some(x);
+        } else {
+            if x <= FLOOR {
                 return None;
             }
-            (high, high_value) = (low, value);
-            low = (low / 4.0).max(floor);
-            value = spent(low);
+            high = Some(x);
         }
+        let aim = match before {
+            // Nothing is spent below some x, and that is all that is known there.
+            _ if value == 0.0 => 2.0 * x,
+            _ if !value.is_finite() => 0.25 * x,
+            Some((other, its)) => x + (target - value) * (other - x) / (its - value),
+            None => x * libm::exp(libm::log(target / value) / slope),
+        };
+        if value > 0.0 && value.is_finite() {
+            before = Some((x, value));
+        }
+        let aim = if aim.is_finite() { aim.clamp(0.01 * x, 100.0 * x).clamp(FLOOR, CEILING) } else { x };
+        x = match (low, high) {
+            (Some(low), Some(high)) if high <= low * (1.0 + close) => return Some(low),
+            // The secant is good for the first rounds; where the values jump, halve every other time.
+            (Some(low), Some(high)) if !(aim > low && aim < high) || (round > 12 && round % 2 == 0) => {
+                let middle = low * (high / low).sqrt();
+                if !(middle > low && middle < high) {
+                    return Some(low);
+                }
+                middle
+            }
+            // Nothing gained on one side: go on by what is close enough.
+            (None, _) if aim >= x => (x * (1.0 - close)).max(FLOOR),
+            (_, None) if aim <= x => (x * (1.0 + close)).min(CEILING),
+            _ => aim,
+        };
     }
-    let off = |value: f64| libm::log(value.max(1e-300) / budget).clamp(-50.0, 50.0);
-    let (mut off_low, mut off_high) = (off(value), off(high_value));
-    let mut halve = false;
-    while high > low * (1.0 + 1e-9) {
-        let (a, b) = (libm::log(low), libm::log(high));
-        let guess = a + (b - a) * (off_low / (off_low - off_high)).clamp(0.0, 1.0);
-        // Aim a little to either side of the guess, so that both ends close in.
-        let edge = (0.3e-9f64).min(0.1 * (b - a));
-        let point = if halve || !guess.is_finite() { 0.5 * (a + b) } else { guess.clamp(a + edge, b - edge) };
-        let x = libm::exp(point);
-        if !(x > low && x < high) {
-            break;
-        }
-        let value = spent(x);
-        let before = b - a;
-        if value <= budget {
-            (low, off_low) = (x, off(value));
-            off_high *= 0.5;
-        } else {
-            (high, off_high) = (x, off(value));
-            off_low *= 0.5;
-        }
-        halve = libm::log(high / low) > 0.5 * before && !halve;
-    }
-    Some(low)
+    low
 }
 
 /// How a budget is split over T updates, as weights w_t: the split that minimises sum w_t / eps_t^2 (the noise's part of
@@ -230,10 +245,7 @@ pub fn epsilons(
         return Err(Uncalibrated::OutOfRange { what: "part of the budget", value, accepted: "finite and above 0" });
     }
     let steps = |total: f64| parts.iter().map(move |part| part * total);
-    let spent = |total: f64| {
-        let charges = steps(total).map(|epsilon| Charge::new(Event::RandomizedResponse { epsilon }, 1));
-        Ledger::from_charges(charges).map_or(f64::INFINITY, |ledger| accountant.epsilon(&ledger, delta))
-    };
-    let total = largest(spent, epsilon).ok_or(Uncalibrated::OutOfReach)?;
+    let charges = |total: f64| steps(total).map(|epsilon| Charge::new(Event::RandomizedResponse { epsilon }, 1));
+    let total = largest(charges, epsilon, delta, accountant).ok_or(Uncalibrated::OutOfReach)?;
     Ok(steps(total).collect())
 }

@@ -1,6 +1,6 @@
 //! What was done to the data when a value left, as data.
 
-use crate::round::div_up;
+use crate::{round::div_up, sensitivity::Norm};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -11,6 +11,7 @@ use thiserror::Error;
 /// | `reveal` | none | infinity |
 /// | `laplace` | `noise_multiplier` = scale / Delta_1, finite and positive | 1 / `noise_multiplier` |
 /// | `gaussian` | `noise_multiplier` = sigma / Delta_2, finite and positive | infinity (it needs a delta) |
+/// | `gamma-norm` | `noise_multiplier` = scale / Delta_2, finite and positive | 1 / `noise_multiplier` |
 /// | `randomized-response` | `epsilon`, finite and positive | `epsilon` |
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "mechanism", rename_all = "kebab-case")]
@@ -27,7 +28,13 @@ pub enum Event {
         /// Sigma / Delta_2.
         noise_multiplier: f64,
     },
-    /// One bit, told truly with probability e^epsilon / (1 + e^epsilon).
+    /// Noise with density proportional to exp(-|b|_2 / scale) on a vector with L2 sensitivity Delta_2: a norm that
+    /// follows the Gamma law, in a uniform direction.
+    GammaNorm {
+        /// Scale / Delta_2.
+        noise_multiplier: f64,
+    },
+    /// Bits, each told truly with probability e^epsilon / (1 + e^epsilon).
     RandomizedResponse {
         /// Epsilon.
         epsilon: f64,
@@ -58,19 +65,29 @@ impl Event {
     pub fn check(self) -> Result<Self, BadCharge> {
         let (parameter, value) = match self {
             Event::Reveal => return Ok(self),
-            Event::Laplace { noise_multiplier } | Event::Gaussian { noise_multiplier } => {
-                ("noise_multiplier", noise_multiplier)
-            }
+            Event::Laplace { noise_multiplier }
+            | Event::Gaussian { noise_multiplier }
+            | Event::GammaNorm { noise_multiplier } => ("noise_multiplier", noise_multiplier),
             Event::RandomizedResponse { epsilon } => ("epsilon", epsilon),
         };
         if value.is_finite() && value > 0.0 { Ok(self) } else { Err(BadCharge::Parameter { parameter, value }) }
+    }
+
+    /// The norm that its sensitivity is measured in. (One bit that moves is 1 in either.)
+    pub fn norm(self) -> Norm {
+        match self {
+            Event::Reveal | Event::Laplace { .. } | Event::RandomizedResponse { .. } => Norm::L1,
+            Event::Gaussian { .. } | Event::GammaNorm { .. } => Norm::L2,
+        }
     }
 
     /// The epsilon of the guarantee with delta = 0, rounded up; infinity where there is none.
     pub fn pure_epsilon(self) -> f64 {
         match self {
             Event::Reveal | Event::Gaussian { .. } => f64::INFINITY,
-            Event::Laplace { noise_multiplier } => div_up(1.0, noise_multiplier),
+            Event::Laplace { noise_multiplier } | Event::GammaNorm { noise_multiplier } => {
+                div_up(1.0, noise_multiplier)
+            }
             Event::RandomizedResponse { epsilon } => epsilon,
         }
     }

@@ -1,88 +1,215 @@
 //! The only door through which numbers leave an agent.
 
-use crate::{Accountant, Audience, Event, Ledger, Released, Sum};
+use crate::planted::{Bug, planted};
+use crate::{Audience, Charge, Event, Ledger, Noise, Plan, Released, noise::NoNoise};
+use std::sync::Arc;
 use thiserror::Error;
 
-/// How much an agent may spend.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Budget {
-    /// Epsilon = infinity: this agent has chosen not to be private.
-    #[default]
-    Unlimited,
-    /// An (epsilon, delta) bound on everything the agent ever releases.
-    Limited {
-        /// Epsilon.
-        epsilon: f64,
-        /// Delta.
-        delta: f64,
-    },
-}
-
-/// A release was refused, because it would exceed the budget. Nothing has left.
+/// A release was refused, because it is not in the agent's plan. Nothing has left.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
-#[error("this release would exceed the agent's privacy budget; nothing was released")]
+#[error("this release is not covered by the agent's privacy budget; nothing was released")]
 pub struct Exhausted;
 
 /// Charges the ledger, then lets a value out; or refuses, and lets nothing out.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Gate {
-    budget: Budget,
+///
+/// Without a plan, exact values may leave, at epsilon = infinity. With one, exactly its steps may, each with its noise.
+/// Algorithms see a `Gate`, whatever makes its noise; drivers own a `Gate<N>` and so choose the noise by its type: a real peer
+/// takes a `Gate<Secret>` and nothing else ([`Secret`](crate::Secret) shows that the compiler sees to it).
+///
+/// A released value comes from a gate:
+///
+/// ```
+/// # use sottovoce_privacy::{Gate, Released};
+/// let released: Released<f64> = Gate::without_privacy().reveal(0.5)?;
+/// # Ok::<(), sottovoce_privacy::Exhausted>(())
+/// ```
+///
+/// and from nowhere else:
+///
+/// ```compile_fail,E0423
+/// # use sottovoce_privacy::{Gate, Released};
+/// let released: Released<f64> = Released(0.5);
+/// ```
+///
+/// ```compile_fail,E0624
+/// # use sottovoce_privacy::{Gate, Released};
+/// let released: Released<f64> = Released::after_charge(0.5);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gate<N: ?Sized = dyn Noise> {
+    plan: Option<Arc<Plan>>,
+    /// Steps of the plan that are done.
+    done: usize,
     ledger: Ledger,
+    noise: N,
 }
 
-impl Gate {
-    /// A gate with an empty ledger.
-    pub fn new(budget: Budget) -> Self {
-        Gate { budget, ledger: Ledger::default() }
+impl Gate<NoNoise> {
+    /// The gate of an agent that has chosen not to be private: its budget is epsilon = infinity.
+    pub fn without_privacy() -> Self {
+        Gate::unplanned(NoNoise)
+    }
+}
+
+impl<N: Noise> Gate<N> {
+    /// A gate without a plan, as [`Gate::without_privacy`] makes it, for a driver whose gates have one type.
+    pub fn unplanned(noise: N) -> Self {
+        Gate { plan: None, done: 0, ledger: Ledger::default(), noise }
     }
 
-    /// Releases the exact value. It costs epsilon = infinity, so only an unlimited budget allows it.
+    /// A gate with an empty ledger that lets this plan happen, once.
+    pub fn planned(plan: Arc<Plan>, noise: N) -> Self {
+        Gate { plan: Some(plan), done: 0, ledger: Ledger::default(), noise }
+    }
+
+    /// Where its noise comes from.
+    pub fn noise(&self) -> &N {
+        &self.noise
+    }
+}
+
+impl<N: Noise + ?Sized> Gate<N> {
+    /// Releases the exact value. It costs epsilon = infinity, so no plan allows it.
     pub fn reveal<T>(&mut self, value: T) -> Result<Released<T>, Exhausted> {
+        if self.plan.is_some() {
+            return Err(Exhausted);
+        }
         // PRIVACY: no protection at all, against anyone; the ledger says so before the value leaves.
-        self.charge(Event::Reveal, Audience::Everyone)?;
+        self.ledger.record(Charge::new(Event::Reveal, 1));
         Ok(Released::after_charge(value))
+    }
+
+    /// Releases `values` by the next step of the plan: charges it, then adds its noise in place.
+    ///
+    /// # Privacy
+    /// The caller states the sensitivity: how far `values` can move, in the norm of the step's mechanism
+    /// ([`Event::norm`]), when one record is replaced by any other, everything released before being equal. What the
+    /// computation of `values` rounds is part of it ([`crate::sensitivity`]). For randomized response `values` are signs, and
+    /// the sensitivity is how many of them one record moves: 1.
+    ///
+    /// # Panics
+    /// When the sensitivity is not a finite number above zero, or the values are not finite, or an answer to randomized response is
+    /// not 1 or -1, or one record moves two of them: each would void the guarantee.
+    pub fn release<'v>(
+        &mut self,
+        values: &'v mut [f64],
+        sensitivity: f64,
+    ) -> Result<Released<&'v mut [f64]>, Exhausted> {
+        let event = self.next().ok_or(Exhausted)?;
+        assert!(sensitivity.is_finite() && sensitivity > 0.0, "a sensitivity of {sensitivity}");
+        assert!(values.iter().all(|value| value.is_finite()), "only finite values can be protected");
+        if let Event::RandomizedResponse { .. } = event {
+            assert!(sensitivity <= 1.0, "one record moves {sensitivity} answers: each needs a step of its own");
+            assert!(values.iter().all(|value| value.abs() == 1.0), "an answer is 1 or -1");
+        }
+        self.done += 1;
+        let charge = Charge { event, sensitivity: Some(sensitivity), audience: Audience::Everyone, count: 1 };
+        if !(planted(Bug::UnchargedSecondRelease) && self.done == 2 || self.is_resent()) {
+            self.ledger.record(charge);
+        }
+        // PRIVACY: charged above. The plan holds no `Reveal`, so every step adds noise for this sensitivity.
+        self.noise.perturb(event, sensitivity, values);
+        Ok(Released::after_charge(values))
+    }
+
+    /// The next step of the plan; `None` when there is no plan, or it is done.
+    pub fn next(&self) -> Option<Event> {
+        let steps = self.plan.as_ref()?.steps();
+        steps.get(self.done).or(steps.last().filter(|_| planted(Bug::FreshNoiseOnResend))).copied()
+    }
+
+    /// Whether a test lets this release happen although the plan was done before it.
+    fn is_resent(&self) -> bool {
+        planted(Bug::FreshNoiseOnResend) && self.plan.as_ref().is_some_and(|plan| self.done > plan.steps().len())
+    }
+
+    /// Whether exact values may leave.
+    pub fn is_without_privacy(&self) -> bool {
+        self.plan.is_none()
     }
 
     /// What has been released so far.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
-
-    /// What may be released in all.
-    pub fn budget(&self) -> Budget {
-        self.budget
-    }
-
-    fn charge(&mut self, event: Event, audience: Audience) -> Result<(), Exhausted> {
-        if let Budget::Limited { epsilon, delta } = self.budget {
-            let mut after = self.ledger.clone();
-            after.record(event, audience);
-            if Sum.epsilon(&after, delta) > epsilon {
-                return Err(Exhausted);
-            }
-        }
-        self.ledger.record(event, audience);
-        Ok(())
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Idealized, Tight};
+
+    fn planned(steps: usize) -> Gate<Idealized> {
+        let plan =
+            Plan::new(vec![Event::Gaussian { noise_multiplier: 10.0 }; steps], 5.0, 1e-3, &Tight).expect("cheap");
+        Gate::planned(Arc::new(plan), Idealized::new(1, 0))
+    }
 
     #[test]
-    fn a_limited_budget_refuses_an_exact_value_and_charges_nothing() {
-        let mut gate = Gate::new(Budget::Limited { epsilon: 1e9, delta: 0.1 });
+    fn a_plan_refuses_an_exact_value_and_charges_nothing() {
+        let mut gate = planned(3);
         assert_eq!(gate.reveal([1.0, 2.0]), Err(Exhausted));
         assert_eq!(gate.ledger().releases(), 0);
     }
 
     #[test]
     fn every_release_is_in_the_ledger() {
-        let mut gate = Gate::default();
+        let mut gate = Gate::without_privacy();
         for k in 0..7 {
             assert_eq!(gate.reveal(k).map(Released::into_inner), Ok(k));
         }
         assert_eq!(gate.ledger().releases(), 7);
+        assert_eq!(gate.release(&mut [1.0], 1.0), Err(Exhausted), "nothing is planned");
+    }
+
+    /// CHECK 02.i: releases past the budget are refused, and what is reported is what the log recomposes to.
+    #[test]
+    fn a_plan_happens_once_and_nothing_leaves_after_it() {
+        let mut gate = planned(3);
+        for k in 0..3 {
+            let mut values = [0.0; 4];
+            gate.release(&mut values, 0.5).expect("planned");
+            assert!(values.iter().all(|&value| value != 0.0), "{k}: {values:?}");
+        }
+        let mut values = [0.25; 4];
+        assert_eq!(gate.release(&mut values, 0.5), Err(Exhausted));
+        assert_eq!(values, [0.25; 4]);
+        assert_eq!(gate.ledger().releases(), 3);
+        let charge = *gate.ledger().charges().next().expect("an entry");
+        assert_eq!((charge.sensitivity, charge.count), (Some(0.5), 3));
+    }
+
+    #[test]
+    #[should_panic(expected = "finite values")]
+    fn a_value_that_is_no_number_never_leaves() {
+        let _ = planned(1).release(&mut [f64::NAN], 1.0);
+    }
+
+    fn asked(values: &mut [f64], sensitivity: f64) {
+        let plan = Plan::new(vec![Event::RandomizedResponse { epsilon: 1.0 }], 1.0, 0.0, &Tight).expect("cheap");
+        let _ = Gate::planned(Arc::new(plan), Idealized::new(1, 0)).release(values, sensitivity);
+    }
+
+    #[test]
+    fn signs_may_be_asked_for() {
+        asked(&mut [1.0, -1.0], 1.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "1 or -1")]
+    fn randomized_response_hides_no_sizes_so_it_takes_none() {
+        asked(&mut [1.0, 0.5], 1.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "moves 2 answers")]
+    fn randomized_response_protects_one_answer_of_a_record() {
+        asked(&mut [1.0, -1.0], 2.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "a sensitivity of 0")]
+    fn a_sensitivity_of_zero_is_a_mistake() {
+        let _ = planned(1).release(&mut [1.0], 0.0);
     }
 }

@@ -12,6 +12,10 @@ pub struct Charge {
     /// How each value was made.
     #[serde(flatten)]
     pub event: Event,
+    /// How far the value can move when one record is replaced, in the mechanism's norm. An exact value has none. Accountants do
+    /// not read it: the noise multiplier says what it is worth.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sensitivity: Option<f64>,
     /// Who saw them.
     pub audience: Audience,
     /// How many equal releases this entry stands for.
@@ -23,6 +27,7 @@ pub struct Charge {
 struct Unchecked {
     #[serde(flatten)]
     event: Event,
+    sensitivity: Option<f64>,
     audience: Audience,
     count: u64,
 }
@@ -31,19 +36,23 @@ impl TryFrom<Unchecked> for Charge {
     type Error = BadCharge;
 
     fn try_from(read: Unchecked) -> Result<Self, BadCharge> {
-        Charge { event: read.event, audience: read.audience, count: read.count }.check()
+        let Unchecked { event, sensitivity, audience, count } = read;
+        Charge { event, sensitivity, audience, count }.check()
     }
 }
 
 impl Charge {
-    /// Equal releases that everyone sees.
+    /// Equal releases that everyone sees, of values whose sensitivity is not said.
     pub fn new(event: Event, count: u64) -> Self {
-        Charge { event, audience: Audience::Everyone, count }
+        Charge { event, sensitivity: None, audience: Audience::Everyone, count }
     }
 
     /// Refuses parameters that no mechanism has, and a count of zero.
     pub fn check(self) -> Result<Self, BadCharge> {
         self.event.check()?;
+        if let Some(value) = self.sensitivity.filter(|value| !(value.is_finite() && *value > 0.0)) {
+            return Err(BadCharge::Parameter { parameter: "sensitivity", value });
+        }
         if self.count == 0 { Err(BadCharge::Count { count: 0 }) } else { Ok(self) }
     }
 }
@@ -66,26 +75,21 @@ impl Ledger {
         let mut ledger = Ledger::default();
         let mut releases = 0u64;
         for charge in charges {
-            let Charge { event, audience, count } = charge.check()?;
+            let count = charge.check()?.count;
             releases = releases.checked_add(count).ok_or(BadCharge::Count { count })?;
-            ledger.add(event, audience, count);
+            ledger.record(charge);
         }
         Ok(ledger)
     }
 
-    /// Adds one release. Only the gate may do so.
-    pub(crate) fn record(&mut self, event: Event, audience: Audience) {
-        self.add(event, audience, 1);
-    }
-
-    fn add(&mut self, event: Event, audience: Audience, count: u64) {
-        for charge in self.first.iter_mut().chain(&mut self.rest) {
-            if charge.event == event && charge.audience == audience {
-                charge.count += count;
+    /// Adds releases. Only the gate may add to a ledger of its own.
+    pub(crate) fn record(&mut self, charge: Charge) {
+        for known in self.first.iter_mut().chain(&mut self.rest) {
+            if (known.event, known.sensitivity, known.audience) == (charge.event, charge.sensitivity, charge.audience) {
+                known.count += charge.count;
                 return;
             }
         }
-        let charge = Charge { event, audience, count };
         match self.first {
             None => self.first = Some(charge),
             Some(_) => self.rest.push(charge),
@@ -112,7 +116,7 @@ mod tests {
         let mut ledger = Ledger::default();
         assert_eq!(ledger.releases(), 0);
         for _ in 0..200 {
-            ledger.record(Event::Reveal, Audience::Everyone);
+            ledger.record(Charge::new(Event::Reveal, 1));
         }
         assert_eq!(ledger.charges().count(), 1);
         assert_eq!(ledger.releases(), 200);
@@ -131,12 +135,20 @@ mod tests {
                 r#"{"mechanism":"gaussian","noise_multiplier":2.5,"audience":"everyone","count":7}"#,
             ),
             (
+                Event::GammaNorm { noise_multiplier: 20.0 },
+                r#"{"mechanism":"gamma-norm","noise_multiplier":20.0,"audience":"everyone","count":7}"#,
+            ),
+            (
                 Event::RandomizedResponse { epsilon: 1.5 },
                 r#"{"mechanism":"randomized-response","epsilon":1.5,"audience":"everyone","count":7}"#,
             ),
         ];
         for (event, line) in lines {
             let charge = Charge::new(event, 7);
+            let bounded = Charge { sensitivity: Some(0.5), ..charge };
+            let bounded_line = line.replace(r#""audience""#, r#""sensitivity":0.5,"audience""#);
+            assert_eq!(serde_json::to_string(&bounded).expect("valid"), bounded_line);
+            assert_eq!(serde_json::from_str::<Charge>(&bounded_line).expect("valid"), bounded);
             assert_eq!(serde_json::to_string(&charge).expect("valid"), line);
             assert_eq!(serde_json::from_str::<Charge>(line).expect("valid"), charge);
         }
@@ -153,6 +165,7 @@ mod tests {
             r#"{"mechanism":"randomized-response","epsilon":-0.0,"audience":"everyone","count":1}"#,
             r#"{"mechanism":"laplace","noise_multiplier":1.0,"audience":"everyone","count":0}"#,
             r#"{"mechanism":"laplace","noise_multiplier":1.0,"audience":"everyone","count":-3}"#,
+            r#"{"mechanism":"laplace","noise_multiplier":1.0,"sensitivity":0.0,"audience":"everyone","count":1}"#,
             r#"{"mechanism":"hope","audience":"everyone","count":1}"#,
         ] {
             assert!(serde_json::from_str::<Charge>(line).is_err(), "{line}");
@@ -166,6 +179,7 @@ mod tests {
 
     #[test]
     fn a_million_agents_can_afford_a_gate_each() {
-        assert!(size_of::<crate::Gate>() <= 96, "{} bytes", size_of::<crate::Gate>());
+        let bytes = size_of::<crate::Gate<crate::Idealized>>();
+        assert!(bytes <= 112, "{bytes} bytes");
     }
 }

@@ -13,16 +13,23 @@
 //! | accountant | a pure reader of the ledger that returns an epsilon |
 
 mod account;
+pub mod audit;
 pub mod calibrate;
 mod event;
 mod gate;
 mod ledger;
+mod noise;
 mod normal;
+mod plan;
+pub mod planted;
 mod released;
 mod round;
+pub mod sensitivity;
 
 pub use account::{Accountant, Gaussian, Optimal, Pld, Rdp, Sum, Theorem1, Tight, gaussian_delta, gaussian_epsilon};
 pub use event::{Audience, BadCharge, Event};
-pub use gate::{Budget, Exhausted, Gate};
+pub use gate::{Exhausted, Gate};
 pub use ledger::{Charge, Ledger};
+pub use noise::{Exact, Idealized, NoEntropy, NoNoise, Noise, OsRandom, Secret, Simulated};
+pub use plan::{BadPlan, Plan};
 pub use released::{Public, Released};

@@ -19,6 +19,16 @@ impl<T> Released<T> {
         self.0
     }
 
+    /// A look at the value, which stays.
+    pub fn as_ref(&self) -> Released<&T> {
+        Released(&self.0)
+    }
+
+    /// Two released values, together.
+    pub fn and<U>(self, other: Released<U>) -> Released<(T, U)> {
+        Released((self.0, other.0))
+    }
+
     /// Post-processing by a plain function.
     pub fn map<U>(self, f: fn(T) -> U) -> Released<U> {
         Released(f(self.0))

@@ -1,15 +1,18 @@
 //! What a wake costs through the contract, as a ratio against a bare loop that does the same arithmetic on plain arrays, in
 //! the same process and run.
 //!
-//! `cargo bench -p sottovoce-sim --bench wake` prints both cases; `-- small` or `-- million` picks one, and `-- --json` prints
-//! a line for programs.
+//! `cargo bench -p sottovoce-sim --bench wake` prints all cases; `-- small`, `-- private` or `-- million` picks one, and
+//! `-- --json` prints a line for programs.
 
 use sottovoce_algorithms::{
     Dataset, Loss, Problem, Regularization,
     personal::coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start},
+    personal::private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig},
 };
 use sottovoce_core::{Coin, Graph, PeerId};
+use sottovoce_privacy::{Event, Gate, Idealized, Plan, Simulated, Tight, sensitivity::Norm};
 use sottovoce_sim::{Clock, Faults, Schedule, Settings, Simulation};
+use std::sync::Arc;
 use std::time::Instant;
 
 fn main() {
@@ -19,6 +22,9 @@ fn main() {
     if wants("small") {
         // n = 100, p = 100, 10 to 100 points, 38 neighbours: everything stays in the caches.
         report("small", &case(100, 100, 38, |coin| 10 + coin.below(91)), 500, 31, &[1], json);
+    }
+    if wants("private") {
+        report_private(&case(100, 100, 38, |coin| 10 + coin.below(91)), 500, 31, json);
     }
     if wants("million") {
         // 1,000,000 agents, p = 20, 10 points, 10 neighbours: every wake comes from memory.
@@ -111,6 +117,51 @@ fn report(name: &str, problem: &Problem, wakes_per_agent: u64, rounds: usize, th
         );
     }
     println!("  beside the data and the graph: {:.0} MB", grown / 1e6);
+}
+
+/// Private coordinate descent, with idealized Gaussian noise at every wake, against coordinate descent.
+fn report_private(problem: &Problem, wakes_per_agent: u64, rounds: usize, json: bool) {
+    let wakes = wakes_per_agent * problem.agents() as u64;
+    let settings = Settings { clock: Clock::Uniform, seed: 1, threads: 1, tolerance: None, faults: Faults::default() };
+    let (dimension, loss, trade_off) = (problem.dimension(), problem.loss, problem.trade_off);
+    let config = CoordinateDescentConfig { dimension, loss, trade_off, start: Start::Zero };
+    let plain = CoordinateDescent::new(config).expect("good parameters");
+    let private = PrivateCoordinateDescent::new(PrivateCoordinateDescentConfig {
+        dimension,
+        loss,
+        trade_off,
+        clip: 1.0,
+        norm: Norm::L2,
+        feature_bound: (dimension as f64).sqrt(),
+        warm: None,
+    })
+    .expect("good parameters");
+    // More updates than any agent will make.
+    let steps = vec![Event::Gaussian { noise_multiplier: 100.0 }; 2 * rounds * wakes_per_agent as usize];
+    let plan = Arc::new(Plan::new(steps, 1e6, 1e-3, &Tight).expect("a large budget"));
+    let gate = |id: PeerId| Gate::planned(plan.clone(), Simulated::Idealized(Idealized::new(1, id.0)));
+    let shard = |id| problem.shard(id);
+    let mut plain = Simulation::start(&plain, &problem.graph, shard, &settings).expect("no budget is set");
+    let mut private = Simulation::start_behind(gate, &private, &problem.graph, shard, &settings).expect("planned");
+    let (mut plain_times, mut private_times) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        plain_times.push(seconds(|| {
+            plain.advance(wakes);
+        }));
+        private_times.push(seconds(|| {
+            private.advance(wakes);
+        }));
+    }
+    let released: u64 = (0..problem.agents() as u32).map(|id| private.ledger(PeerId(id)).releases()).sum();
+    assert_eq!(released, rounds as u64 * wakes, "every wake is an update");
+    let [plain_ns, private_ns] = [&plain_times, &private_times].map(|times| 1e9 * best(times) / wakes as f64);
+    if json {
+        println!("{{\"case\": \"private\", \"plain\": {plain_ns:.1}, \"private\": {private_ns:.1}}}");
+        return;
+    }
+    println!("private: nanoseconds per wake, best of {rounds} rounds of {wakes} wakes");
+    println!("  coordinate descent   {plain_ns:10.1}");
+    println!("  with noise           {private_ns:10.1}   {:.2} x without", private_ns / plain_ns);
 }
 
 fn seconds(work: impl FnOnce()) -> f64 {

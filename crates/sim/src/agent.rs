@@ -2,7 +2,7 @@
 
 use crate::{Schedule, simulation::Counters};
 use sottovoce_core::{Activity, Algorithm, Coin, Cx, Graph, Outbox, PeerId, Posts, Rows, Time, Wire};
-use sottovoce_privacy::{Exhausted, Gate};
+use sottovoce_privacy::{Exhausted, Gate, Simulated};
 use std::hint::black_box;
 
 /// What all agents share and none can change.
@@ -27,7 +27,7 @@ pub(crate) struct Stage<'w, A: Algorithm, D> {
 /// One agent.
 pub(crate) struct Agent<S> {
     pub state: S,
-    pub gate: Gate,
+    pub gate: Gate<Simulated>,
     /// Keys the agent's coins.
     pub events: u32,
     /// Wakes in a row in which neither it nor a neighbour moved; counted only with a tolerance.
@@ -44,8 +44,13 @@ pub(crate) struct Desk {
 }
 
 impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> World<'w, A, D> {
-    pub fn start(&self, id: PeerId, zero: &[f64], desk: &mut Desk) -> Result<Agent<A::State>, Exhausted> {
-        let mut gate = Gate::default();
+    pub fn start(
+        &self,
+        id: PeerId,
+        mut gate: Gate<Simulated>,
+        zero: &[f64],
+        desk: &mut Desk,
+    ) -> Result<Agent<A::State>, Exhausted> {
         let mut cx = self.cx(id, Time::default(), 0, &mut gate, Posts::Unheard { zero }, desk);
         let state = self.algorithm.start((self.data)(id), &mut cx)?;
         Ok(Agent { state, gate, events: 0, still: 0, last_wake: 0 })

@@ -15,8 +15,11 @@ const LETTERS_PER_WAKE_MAX: u64 = 1 << 22;
 /// Below this many agents, levels are too thin for a second thread to help.
 const PARALLEL_AGENTS_MIN: usize = 4096;
 
-/// A window is planned in this many parts, each while the part before it runs.
-const PARTS: usize = 4;
+/// Ranges of agents for each thread: the thread that has planned meanwhile takes fewer of them, and nobody waits for it.
+const RANGES_PER_THREAD: usize = 16;
+
+/// At most this many wakes are planned at once, and half the number of agents: enough for broad levels, little to remember.
+const PLANNED_MAX: usize = 1 << 15;
 
 /// What all agents have said.
 pub(crate) struct Board {
@@ -157,19 +160,20 @@ impl<S> Agent<S> {
     }
 }
 
-/// Threads that each own a range of agents: only the owner changes an agent, and its row between two levels.
+/// Threads that share out ranges of agents: only who has a range changes its agents, and their rows between two levels.
 struct Workers {
     pool: rayon::ThreadPool,
-    /// The part of a window that runs, and the one after it.
+    /// The wakes that run, and those after them.
     plans: [Levels; 2],
-    wakes: Vec<Wake>,
+    /// Drawn from the schedule, not yet planned.
+    ahead: Vec<Wake>,
     agents_each: usize,
-    workers: Vec<Worker>,
+    ranges: Vec<Range>,
 }
 
-/// What one worker did in a level, to be published after it.
+/// What the agents of one range did in a level, to be published after it.
 #[derive(Default)]
-struct Worker {
+struct Range {
     desk: Desk,
     posted: Vec<PeerId>,
     rows: Vec<f64>,
@@ -180,12 +184,14 @@ struct Worker {
 impl Workers {
     fn new(agents: usize, threads: usize) -> Self {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be started");
+        let agents_each = agents.div_ceil(threads * RANGES_PER_THREAD);
+        let ranges = agents.div_ceil(agents_each);
         Workers {
             pool,
-            plans: [Levels::new(agents, threads), Levels::new(agents, threads)],
-            wakes: Vec::new(),
-            agents_each: agents.div_ceil(threads),
-            workers: (0..threads).map(|_| Worker::default()).collect(),
+            plans: [Levels::new(agents, ranges), Levels::new(agents, ranges)],
+            ahead: Vec::new(),
+            agents_each,
+            ranges: (0..ranges).map(|_| Range::default()).collect(),
         }
     }
 
@@ -195,32 +201,32 @@ impl Workers {
         board: &mut Board,
         stage: &mut Stage<'w, A, D>,
     ) {
-        let Workers { pool, plans, wakes: window, agents_each, workers } = self;
+        let Workers { pool, plans, ahead, agents_each, ranges } = self;
         let Stage { world, agents, schedule, counters, still_step, .. } = stage;
-        let world = &*world;
-        window.clear();
-        for _ in 0..wakes {
-            let (agent, now) = schedule.next_wake();
-            board.wakes_run += 1;
-            window.push(Wake { agent, now, number: board.wakes_run });
-        }
-        let part = window.len().div_ceil(PARTS);
-        let next = |rest: &[Wake], levels: &mut Levels| {
-            levels.plan(world.graph, &rest[..part.min(rest.len())], |agent| agent.index() / *agents_each)
+        let (world, first, agents_each) = (&*world, board.wakes_run, *agents_each);
+        let at_once = (agents.len() / 2).min(PLANNED_MAX);
+        let mut drawn = 0;
+        let mut plan = |levels: &mut Levels| {
+            while ahead.len() < at_once && drawn < wakes {
+                let (agent, now) = schedule.next_wake();
+                drawn += 1;
+                ahead.push(Wake { agent, now, number: first + drawn });
+            }
+            let taken = levels.plan(world.graph, ahead, |agent| agent.index() / agents_each);
+            ahead.drain(..taken);
         };
-        let mut rest = &window[..];
-        let mut taken = next(rest, &mut plans[0]);
-        while taken > 0 {
-            rest = &rest[taken..];
+        plan(&mut plans[0]);
+        while plans[0].count() > 0 {
             let [current, upcoming] = &mut *plans;
             // Planning takes one thread and an eighth of the time of running, so it is done beside it.
-            let run = || run_levels(current, *agents_each, workers, board, world, agents, *still_step);
-            (_, taken) = pool.install(|| rayon::join(run, || next(rest, upcoming)));
+            let run = || run_levels(current, agents_each, ranges, board, world, agents, *still_step);
+            pool.install(|| rayon::join(run, || plan(upcoming)));
             plans.swap(0, 1);
         }
+        board.wakes_run += wakes;
         counters.wakes += wakes;
-        for worker in workers {
-            let done = std::mem::take(&mut worker.counters);
+        for range in ranges {
+            let done = std::mem::take(&mut range.counters);
             counters.vectors_sent += done.vectors_sent;
             counters.bytes_sent += done.bytes_sent;
             counters.refused += done.refused;
@@ -232,7 +238,7 @@ impl Workers {
 fn run_levels<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
     levels: &Levels,
     agents_each: usize,
-    workers: &mut [Worker],
+    ranges: &mut [Range],
     board: &mut Board,
     world: &World<'w, A, D>,
     agents: &mut [Agent<A::State>],
@@ -241,24 +247,25 @@ fn run_levels<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
     let len = board.rows.row_len();
     for level in 0..levels.count() {
         let (rows, moved_at) = (&board.rows, &board.moved_at);
-        agents.par_chunks_mut(agents_each).zip(workers.par_iter_mut()).enumerate().for_each(|(k, (agents, worker))| {
-            worker.run_level(world, levels.of(level, k), k * agents_each, agents, rows, moved_at, still_step);
+        let lots = agents.par_chunks_mut(agents_each).zip(ranges.par_iter_mut()).enumerate();
+        lots.with_max_len(1).for_each(|(k, (agents, range))| {
+            range.run_level(world, levels.of(level, k), k * agents_each, agents, rows, moved_at, still_step);
         });
         if len > 0 {
             let chunks = board.rows.values_mut().par_chunks_mut(agents_each * len);
-            chunks.zip(workers.par_iter()).enumerate().for_each(|(k, (rows, worker))| {
-                worker.publish(k * agents_each, len, rows);
+            chunks.zip(ranges.par_iter()).enumerate().for_each(|(k, (rows, range))| {
+                range.publish(k * agents_each, len, rows);
             });
         }
-        for worker in &mut *workers {
-            for wake in worker.moved.drain(..) {
+        for range in &mut *ranges {
+            for wake in range.moved.drain(..) {
                 board.moved_at[wake.agent.index()] = wake.number;
             }
         }
     }
 }
 
-impl Worker {
+impl Range {
     #[expect(clippy::too_many_arguments, reason = "the parts of a simulation, lent apart")]
     fn run_level<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
         &mut self,

@@ -8,7 +8,7 @@ use crate::{
 };
 use rayon::prelude::*;
 use sottovoce_core::{Algorithm, Graph, PeerId, Posts, Reject, Rows, Time, wire};
-use sottovoce_privacy::{Exhausted, Ledger};
+use sottovoce_privacy::{Exhausted, Gate, Ledger, Simulated};
 use std::collections::BTreeMap;
 
 /// An agent is quiet after this many wakes in a row in which neither it nor a neighbour moved.
@@ -85,8 +85,19 @@ enum Delivery {
 }
 
 impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D> {
-    /// Lets every agent enter and delivers what they say first.
+    /// Lets every agent enter and delivers what they say first. Nobody is private.
     pub fn start(algorithm: &'w A, graph: &'w Graph, data: D, settings: &Settings) -> Result<Self, Exhausted> {
+        Self::start_behind(|_| Gate::unplanned(Simulated::None), algorithm, graph, data, settings)
+    }
+
+    /// Like [`Simulation::start`], each agent behind its own gate.
+    pub fn start_behind(
+        gates: impl Fn(PeerId) -> Gate<Simulated> + Sync,
+        algorithm: &'w A,
+        graph: &'w Graph,
+        data: D,
+        settings: &Settings,
+    ) -> Result<Self, Exhausted> {
         let n = graph.agents();
         let len = algorithm.post_len();
         let world = World { algorithm, graph, data, seed: settings.seed };
@@ -104,7 +115,10 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
         for from in (0..n).step_by(START_BATCH) {
             let batch = from..n.min(from + START_BATCH);
             desks.resize_with(batch.len(), Desk::default);
-            let enter = |(k, desk): (usize, &mut Desk)| world.start(PeerId((from + k) as u32), &zero, desk);
+            let enter = |(k, desk): (usize, &mut Desk)| {
+                let id = PeerId((from + k) as u32);
+                world.start(id, gates(id), &zero, desk)
+            };
             let started: Result<Vec<_>, _> = if settings.threads > 1 {
                 desks.par_iter_mut().enumerate().map(enter).collect()
             } else {
@@ -147,9 +161,12 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
         if self.is_quiet() { Status::Quiet } else { Status::Running }
     }
 
-    /// Wakes between two looks at whether all is quiet, and at most this many are sorted into levels at once. It depends on
-    /// the graph alone, so that a run ends at the same wake for any number of threads.
+    /// Wakes between two looks at whether all is quiet; without a tolerance nobody looks. It depends on the graph alone, so
+    /// that a run ends at the same wake for any number of threads.
     fn window(&self) -> u64 {
+        if self.stage.still_step.is_none() {
+            return u64::MAX;
+        }
         (self.stage.agents.len() as u64 / 8).clamp(1, 1 << 17)
     }
 
@@ -183,7 +200,12 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
 
     /// What an agent has released.
     pub fn ledger(&self, agent: PeerId) -> &Ledger {
-        self.stage.agents[agent.index()].gate.ledger()
+        self.gate(agent).ledger()
+    }
+
+    /// An agent's gate, for those who audit it.
+    pub fn gate(&self, agent: PeerId) -> &Gate<Simulated> {
+        &self.stage.agents[agent.index()].gate
     }
 
     /// The posts that an agent knows.

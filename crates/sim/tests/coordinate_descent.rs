@@ -287,35 +287,22 @@ fn equal_sizes_mean_full_confidence() {
     assert!(distance(&expected, &run.models()) < 1e-8);
 }
 
-/// L_max / sigma at the optimum beyond which 20,000 wakes per agent may be too few. Seen over 1,000 random problems: none below
-/// it fails, and eight above it do (up to 250,000), each with a component whose only data are few points of low confidence.
-const CONDITION_MAX: f64 = 2_000.0;
-
+/// All smooth losses, up to 50 agents, some without data and some isolated. Eight of a thousand need more than 20,000 wakes per
+/// agent, and none more than 100,000: components whose common part hangs on few data of low confidence.
 #[test]
 fn random_problems_end_at_the_central_minimum() {
-    let (mut quiet, mut excused, mut worst) = (0, 0, 0.0f64);
-    let count = how_many(12, 200);
+    let (mut longest, mut worst) = (0, 0.0f64);
+    let count = how_many(12, 1000);
     for seed in 0..count {
         let problem = any_problem(seed);
         let expected = central::minimum(&problem);
         let algorithm = descent(&problem, Start::Local);
         let mut run = start(&algorithm, &problem, &Settings { tolerance: Some(1e-9), ..settings(seed) });
-        let first = value(&problem, &run.models());
-        let status = run.advance(problem.agents() as u64 * 20_000);
-        quiet += usize::from(status == Status::Quiet);
+        let status = run.advance(problem.agents() as u64 * 200_000);
+        let wakes = run.counters().wakes / problem.agents() as u64;
         let error = distance(&expected, &run.models());
-        if error >= 1e-6 && status == Status::Running {
-            let largest = everyone(&problem).filter_map(|agent| block_smoothness(&problem, agent)).fold(0.0, f64::max);
-            let condition = largest / central::smallest_curvature(&problem, &expected);
-            let least = value(&problem, &expected);
-            let excess = (value(&problem, &run.models()) - least) / (first - least);
-            assert!(condition > CONDITION_MAX && excess < 1e-4, "seed {seed}: {error}, {excess}, {condition}");
-            excused += 1;
-            continue;
-        }
-        worst = worst.max(error);
-        assert!(error < 1e-6, "seed {seed}: {error} after {} wakes, {status:?}", run.counters().wakes);
+        assert!(status == Status::Quiet && error < 1e-6, "seed {seed}: {error} after {wakes} wakes, {status:?}");
+        (longest, worst) = (wakes.max(longest), error.max(worst));
     }
-    assert!(excused * 50 <= count, "{excused} of {count} problems are beyond reach");
-    println!("{quiet} of {count} ended by themselves, {excused} beyond reach; largest error of the others {worst:.1e}");
+    println!("{count} problems: largest error {worst:.1e}, most wakes per agent {longest}");
 }

@@ -22,7 +22,7 @@
 //! the local ones; no threshold is applied to the graph, whose zeros are exact.
 //!
 //! # Privacy
-//! Every letter is revealed: epsilon = infinity. Under a budget the first letter is refused, and nothing leaves. A private
+//! Every letter is revealed: epsilon = infinity. Behind a plan the first letter is refused, and nothing leaves. A private
 //! variant would have to charge for losses as well (thesis, section 2.4.3).
 
 use super::config::{ConfigError, positive};

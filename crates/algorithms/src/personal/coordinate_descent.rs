@@ -192,7 +192,7 @@ mod tests {
     use crate::Problem;
     use crate::testing::{SMOOTH, everyone, means_on_a_path, normals, random_problem};
     use sottovoce_core::{Coin, Outbox, PeerId, Rows, Time};
-    use sottovoce_privacy::{Budget, Gate};
+    use sottovoce_privacy::{Gate, NoNoise, Plan};
 
     fn config(problem: &Problem) -> CoordinateDescentConfig {
         let (dimension, loss, trade_off) = (problem.dimension(), problem.loss, problem.trade_off);
@@ -219,7 +219,7 @@ mod tests {
     /// Enters, then wakes once.
     fn wake(problem: &Problem, rows: &Rows, me: PeerId) -> (f64, Option<Vec<f64>>) {
         let algorithm = CoordinateDescent::new(config(problem)).expect("good parameters");
-        let (shard, mut gate) = (problem.shard(me), Gate::default());
+        let (shard, mut gate) = (problem.shard(me), Gate::without_privacy());
         let (state, posted) = event(problem, rows, me, &mut gate, |cx| algorithm.start(shard, cx));
         assert_eq!(posted, None, "everyone knows that models start at zero");
         let mut state = state.expect("an unlimited budget");
@@ -276,7 +276,7 @@ mod tests {
         let algorithm = CoordinateDescent::new(config).expect("good parameters");
         let rows = Rows::zeros(9, 3);
         for agent in everyone(&problem) {
-            let (shard, mut gate) = (problem.shard(agent), Gate::default());
+            let (shard, mut gate) = (problem.shard(agent), Gate::without_privacy());
             let (_, posted) = event(&problem, &rows, agent, &mut gate, |cx| algorithm.start(shard, cx));
             let expected = (!problem.graph.peers(agent).is_empty()).then(|| solitary_model(&shard));
             assert_eq!(posted, expected);
@@ -289,7 +289,7 @@ mod tests {
         let problem = random_problem(5, 9, 3, Loss::Squared);
         let algorithm = CoordinateDescent::new(config(&problem)).expect("good parameters");
         let (rows, shard, me) = (Rows::zeros(9, 3), problem.shard(PeerId(0)), PeerId(0));
-        let mut gate = Gate::new(Budget::Limited { epsilon: 100.0, delta: 1e-6 });
+        let mut gate = Gate::planned(Plan::nothing().into(), NoNoise);
         let (state, _) = event(&problem, &rows, me, &mut gate, |cx| algorithm.start(shard, cx));
         let mut state = state.expect("nothing leaves at the start");
         let (activity, post) = event(&problem, &rows, me, &mut gate, |cx| algorithm.on_wake(&mut state, shard, cx));

@@ -7,7 +7,7 @@ use crate::boosting::{curvature, gap_block, gradient_block, value};
 use crate::testing::{Mail, Network, boosting_problem, everyone};
 use crate::{Dataset, Loss, Problem, Regularization};
 use sottovoce_core::{Algorithm, Coin, Cx, Graph, Outbox, PeerId, Posts, Reject, Rows, Time, Wire};
-use sottovoce_privacy::{Budget, Exhausted, Gate};
+use sottovoce_privacy::{Exhausted, Gate, NoNoise, Plan};
 
 fn config(problem: &Problem, step_size: StepSize) -> FrankWolfeConfig {
     let (predictors, trade_off) = (problem.dimension(), problem.trade_off);
@@ -228,11 +228,11 @@ fn agents_without_data_or_neighbours_do_what_is_left_to_do() {
 }
 
 #[test]
-fn a_budget_stops_it_before_anything_leaves() {
+fn a_plan_stops_it_before_anything_leaves() {
     let problem = boosting_problem(6, 7, 5);
     let algorithm = algorithm(&problem, StepSize::Descent);
     let (me, shard) = (PeerId(0), problem.shard(PeerId(0)));
-    let mut gate = Gate::new(Budget::Limited { epsilon: 100.0, delta: 1e-6 });
+    let mut gate = Gate::planned(Plan::nothing().into(), NoNoise);
     let (mut outbox, mut scratch) = (Outbox::default(), Vec::new());
     let mut cx = Cx {
         me,

@@ -9,7 +9,7 @@ use crate::Loss;
 use crate::joint::{Joint, LogDegree};
 use crate::testing::random_problem;
 use sottovoce_core::{Algorithm, Coin, Cx, Outbox, PeerId, Peers, Posts, Reject, Time, Wire};
-use sottovoce_privacy::{Budget, Exhausted, Gate};
+use sottovoce_privacy::{Exhausted, Gate, NoNoise, Plan};
 
 fn config(sample: usize) -> GraphLearningConfig<LogDegree> {
     let regularizer = LogDegree { sparsity: 0.5, offset: LogDegree::OFFSET };
@@ -44,7 +44,7 @@ fn a_first_weight_by_hand() {
     let algorithm = algorithm(5);
     let models = [[0.0], [2.0]];
     let placed = |agent: PeerId| Placed { model: &models[agent.index()], cost: [0.3, 0.1][agent.index()] };
-    let mut gates = [Gate::default(), Gate::default()];
+    let mut gates = [Gate::without_privacy(), Gate::without_privacy()];
     let mut states: Vec<_> = (0..2)
         .map(|u| event(PeerId(u), 2, &mut gates[u as usize], |cx| algorithm.start(placed(PeerId(u)), cx)))
         .map(|(state, _)| state.expect("an unlimited budget"))
@@ -86,7 +86,7 @@ fn two_ends() -> [Links; 2] {
 #[test]
 fn a_proposal_stands_only_on_what_still_stands() {
     let [mut other, mut keeper] = two_ends();
-    let mut gate = Gate::default();
+    let mut gate = Gate::without_privacy();
     let (a, b) = (PeerId(0), PeerId(1));
     assert!(keeper.keeps(a) && !other.keeps(b));
     let asked = keeper.clock();
@@ -113,7 +113,7 @@ fn a_proposal_stands_only_on_what_still_stands() {
 #[test]
 fn a_wrong_copy_is_put_right_from_both_ends() {
     let (a, b) = (PeerId(0), PeerId(1));
-    let mut gate = Gate::default();
+    let mut gate = Gate::without_privacy();
     // The settlement was lost: the keeper repeats it at a wake.
     let [mut other, mut keeper] = two_ends();
     event(b, 2, &mut gate, |cx| keeper.proposed(a, 0.5, 0, cx)).0.expect("a first weight");
@@ -138,7 +138,7 @@ fn a_wrong_copy_is_put_right_from_both_ends() {
 fn an_answer_nobody_asked_for_is_refused() {
     let algorithm = algorithm(1);
     let placed = Placed { model: &[1.0, 2.0], cost: 0.0 };
-    let mut gate = Gate::default();
+    let mut gate = Gate::without_privacy();
     let (state, _) = event(PeerId(0), 4, &mut gate, |cx| algorithm.start(placed, cx));
     let mut state = state.expect("an unlimited budget");
     let (_, mail) = event(PeerId(0), 4, &mut gate, |cx| algorithm.on_wake(&mut state, placed, cx));
@@ -159,8 +159,8 @@ fn an_answer_nobody_asked_for_is_refused() {
 }
 
 #[test]
-fn a_budget_stops_both_turns_before_anything_leaves() {
-    let limited = || Gate::new(Budget::Limited { epsilon: 1e9, delta: 0.1 });
+fn a_plan_stops_both_turns_before_anything_leaves() {
+    let limited = || Gate::planned(Plan::nothing().into(), NoNoise);
     let algorithm = algorithm(3);
     let placed = Placed { model: &[1.0], cost: 0.5 };
     let mut gate = limited();

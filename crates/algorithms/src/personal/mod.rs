@@ -15,11 +15,16 @@ pub mod graph_learning;
 #[cfg(test)]
 mod graph_learning_tests;
 pub mod graph_letter;
+pub mod home;
+pub mod input_perturbation;
 pub mod learner;
 pub mod letter;
 pub mod links;
 pub mod local;
 pub mod model_propagation;
+pub mod private_coordinate_descent;
+#[cfg(test)]
+mod private_coordinate_descent_tests;
 pub mod sparse;
 
 pub use config::ConfigError;

@@ -78,6 +78,14 @@ impl Axis {
         Axis { low, high, log: true, ticks }
     }
 
+    /// A logarithmic axis over these whole numbers, each with its label. They must be in order, above zero, and two at least.
+    pub fn log_counts(values: &[u64]) -> Axis {
+        let ends = values.first().zip(values.last()).filter(|(low, high)| 0 < **low && low < high);
+        let Some((&low, &high)) = ends else { return Axis::around(values.iter().map(|&v| v as f64)) };
+        let ticks = values.iter().map(|&v| Tick { at: v as f64, label: Some(number::count(v)) }).collect();
+        Axis { low: low as f64 / 1.15, high: high as f64 * 1.15, log: true, ticks }
+    }
+
     /// Whether equal distances are equal factors.
     pub fn is_log(&self) -> bool {
         self.log
@@ -219,6 +227,10 @@ mod tests {
             Axis::log([f64::INFINITY, f64::NAN].into_iter()),
             Axis::from_zero(0.0),
             Axis::linear(1e18, 1e18 + 4096.0),
+            Axis::log_counts(&[]),
+            Axis::log_counts(&[0, 5]),
+            Axis::log_counts(&[7]),
+            Axis::log_counts(&[1, 2, 5, 10]),
         ] {
             assert!(axis.low < axis.high, "{axis:?}");
             assert!(axis.ticks().len() < 20, "{axis:?}");

@@ -85,6 +85,11 @@ impl Chart {
         &self.x
     }
 
+    /// Its y axis.
+    pub fn y(&self) -> &Axis {
+        &self.y
+    }
+
     /// A line through points, in the legend if it has a name. It breaks where a value is missing.
     pub fn line(&mut self, name: Option<&str>, ink: Ink, stroke: Stroke, points: &[(f64, f64)]) {
         for run in points.split(|p| !drawable(&self.x, p.0) || !drawable(&self.y, p.1)) {
@@ -113,9 +118,14 @@ impl Chart {
 
     /// Dots, in the legend by a name.
     pub fn dots(&mut self, name: &str, ink: Ink, hollow: bool, dots: Vec<Dot>) {
+        self.plain_dots(ink, hollow, dots);
+        self.legend.push((name.to_string(), ink, Swatch::Disc { hollow }));
+    }
+
+    /// Dots on a line that has its name already.
+    pub fn plain_dots(&mut self, ink: Ink, hollow: bool, dots: Vec<Dot>) {
         let dots = dots.into_iter().filter(|d| drawable(&self.x, d.x) && drawable(&self.y, d.y)).collect();
         self.layers.push(Layer::Dots { dots, ink, hollow });
-        self.legend.push((name.to_string(), ink, Swatch::Disc { hollow }));
     }
 
     /// Thin lines between pairs of points.

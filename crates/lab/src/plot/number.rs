@@ -57,7 +57,8 @@ pub fn score(x: f64) -> String {
 
 /// A change of score, always with its sign.
 pub fn change(x: f64) -> String {
-    let text = score(x);
+    // Three decimals, unless all of them are zeros.
+    let text = if (0.0005..0.00995).contains(&x.abs()) { minus(format!("{x:.3}")) } else { score(x) };
     if x > 0.0 && text != NONE { format!("+{text}") } else { text }
 }
 
@@ -84,6 +85,26 @@ pub fn significant(x: f64, digits: usize) -> String {
     }
     let mantissa = scientific.split('e').next().unwrap_or_default();
     minus(format!("{mantissa}×10{}", superscript(exponent)))
+}
+
+/// A bound with so many significant digits, rounded up: what is printed must hold too.
+pub fn up(x: f64, digits: usize) -> String {
+    if x <= 0.0 || !x.is_finite() {
+        return significant(x, digits);
+    }
+    let unit = libm::pow(10.0, libm::floor(libm::log10(x)) + 1.0 - digits.max(1) as f64);
+    let rounded = libm::ceil(x / unit - 1e-4) * unit;
+    significant(if rounded.is_finite() { rounded } else { x }, digits)
+}
+
+/// A bound with at most four digits, rounded up, without zeros at the end: `1.05`, and not `1.050`.
+pub fn bound(x: f64) -> String {
+    let text = up(x, 4);
+    if text.contains('.') && !text.contains('×') {
+        text.trim_end_matches('0').trim_end_matches('.').to_string()
+    } else {
+        text
+    }
 }
 
 /// An integer in superscript characters.
@@ -130,6 +151,7 @@ mod tests {
         assert_eq!(score(0.88449), "0.884");
         assert_eq!(change(-0.0123), "−0.012");
         assert_eq!(change(0.157), "+0.157");
+        assert_eq!([change(0.0096), change(-0.0034), change(4e-5)], ["+0.010", "−0.003", "+4.00×10⁻⁵"]);
         assert_eq!(score(-0.0), "0.000");
         assert_eq!(score(1234.5), "1,234");
         assert_eq!(significant(123_456.0, 5), "123,456");
@@ -137,6 +159,13 @@ mod tests {
         assert_eq!(significant(1.5e-9, 2), "1.5×10⁻⁹");
         assert_eq!(significant(-2.5e7, 3), "−2.50×10⁷");
         assert_eq!(significant(-1234.6, 2), "−1,235");
+    }
+
+    #[test]
+    fn a_printed_bound_is_never_below_the_bound() {
+        assert_eq!([up(0.123_456_1, 6), up(2.0, 6), up(0.0, 6)], ["0.123457", "2.00000", "0"]);
+        assert_eq!([bound(1.049_999_999), bound(0.006_737_947), bound(12.0)], ["1.05", "0.006738", "12"]);
+        assert_eq!([bound(1e-6), bound(f64::INFINITY), bound(3e7)], ["1.000×10⁻⁶", NONE, "3.000×10⁷"]);
     }
 
     #[test]

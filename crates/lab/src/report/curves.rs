@@ -93,7 +93,9 @@ fn objective(report: &Report, along: Along) -> Option<Picture> {
         }
         (Along::Vectors, false) => "The same objective, against what it cost: vectors sent by all agents.",
     });
-    if is_log && along == Along::Wakes {
+    if report.private.is_some() {
+        caption += " It is that of what agents broadcast; noise keeps it away from the minimum.";
+    } else if is_log && along == Along::Wakes {
         caption +=
             " On this logarithmic scale a straight line means that each wake removes the same share of what is left.";
     }
@@ -140,6 +142,9 @@ fn score(report: &Report, along: Along) -> Option<Picture> {
         Along::Wakes => format!("How good the models are while the agents learn ({direction})."),
         Along::Vectors => format!("The same, against what it cost: vectors sent by all agents ({direction})."),
     };
+    if report.private.is_some() {
+        caption += " They are the models that agents broadcast, noise and all.";
+    }
     if spread {
         caption += " The band is one standard deviation over agents.";
     }

@@ -6,6 +6,7 @@
 mod curves;
 mod graph;
 mod page;
+mod private;
 mod sizes;
 mod words;
 
@@ -13,6 +14,7 @@ mod words;
 mod tests;
 
 pub use page::html;
+pub use private::{BROADCAST, HOME, PrivateRun, bound_or_infinity};
 pub use words::headline;
 
 /// Everything a report shows.
@@ -24,6 +26,8 @@ pub struct Report {
     pub subtitle: String,
     /// One line on privacy, shown loudly.
     pub privacy: String,
+    /// The budget, what was spent, and what else there would have been; private runs only.
+    pub private: Option<PrivateRun>,
     /// What the score is: `test accuracy`, `test RMSE`.
     pub score_name: String,
     /// Whether a higher score is better.
@@ -85,7 +89,7 @@ pub struct AgentScore {
     pub points: u64,
     /// The score of its purely local model.
     pub local: Option<f64>,
-    /// The score of the model the run gave it.
+    /// The score of the model the run gave it: in a private run its home model, if there are any.
     pub model: Option<f64>,
 }
 
@@ -138,7 +142,9 @@ const TALL: f64 = 420.0;
 
 /// All pictures that the report has the numbers for, in reading order.
 pub fn plots(report: &Report) -> Vec<Picture> {
-    curves::pictures(report).into_iter().chain(sizes::picture(report)).chain(graph::picture(report)).collect()
+    let curves = curves::pictures(report).into_iter();
+    let private = private::pictures(report).into_iter();
+    private.chain(curves).chain(sizes::picture(report)).chain(graph::picture(report)).collect()
 }
 
 impl Picture {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::words::headline;
-use super::{Picture, Report, Row, curves, finite};
+use super::{Picture, Report, Row, curves, finite, private};
 use crate::plot::number::{self, NONE, count};
 use crate::plot::{Ink, dark_style, escape};
 
@@ -31,8 +31,14 @@ pub fn html(report: &Report, pictures: &[Picture]) -> String {
     if !report.privacy.is_empty() {
         let _ = writeln!(out, "<p class=\"loud\">{}</p>", escape(&report.privacy));
     }
+    for warning in report.private.iter().flat_map(|private| &private.warnings) {
+        let _ = writeln!(out, "<p class=\"loud\">Warning: {}</p>", escape(warning));
+    }
     out.push_str("</header>\n");
     write_table(&mut out, report);
+    if let Some(private) = &report.private {
+        out.push_str(&private::section(private));
+    }
     write_figures(&mut out, pictures);
     write_reproduce(&mut out, report);
     out.push_str("</main>\n</body>\n</html>\n");
@@ -78,8 +84,11 @@ fn write_table(out: &mut String, report: &Report) {
     out.push_str("</tr></thead>\n<tbody>\n");
     for row in &report.table {
         let run = report.runs.iter().position(|run| run.name == row.name);
-        let main = run.is_some_and(|i| i + 1 == report.runs.len());
-        let swatch = run.map(|i| swatch(curves::ink(report, i))).unwrap_or_default();
+        let at_home = report.private.as_ref().is_some_and(|private| private.home);
+        let is_home = at_home && row.name == private::HOME;
+        let main = if at_home { is_home } else { run.is_some_and(|i| i + 1 == report.runs.len()) };
+        let ink = if is_home { Some(private::HOME_INK) } else { run.map(|i| curves::ink(report, i)) };
+        let swatch = ink.map(swatch).unwrap_or_default();
         let class = if main { " class=\"main\"" } else { "" };
         let _ = write!(out, "<tr{class}><th scope=\"row\">{swatch}{}</th>", escape(&row.name));
         for (_, cell) in &columns {

@@ -1,6 +1,6 @@
 //! Who gains: the score of each agent alone and together, by the number of its points.
 
-use super::{Picture, Report, TALL, WIDTH, finite};
+use super::{Picture, Report, TALL, WIDTH, finite, private};
 use crate::plot::number::{count, score};
 use crate::plot::{Axis, Chart, Dot, Ink, Stroke};
 
@@ -53,9 +53,11 @@ pub(super) fn picture(report: &Report) -> Option<Picture> {
     for (ink, group) in [(Ink::Gain(6), &winners), (Ink::Gain(1), &losers)] {
         chart.joins(ink, group.iter().map(|a| [(at(a), a.local), (at(a), a.model)]).collect());
     }
+    let at_home = report.private.as_ref().is_some_and(|private| private.home);
+    let (together, ink) = if at_home { ("at home", private::HOME_INK) } else { ("together", Ink::Series(0)) };
     let dot = |a: &One<'_>, y: f64| {
         let tip = format!(
-            "{}: {} points, alone {}, together {}",
+            "{}: {} points, alone {}, {together} {}",
             a.name,
             count(a.points as u64),
             score(a.local),
@@ -64,16 +66,17 @@ pub(super) fn picture(report: &Report) -> Option<Picture> {
         Dot { x: at(a), y, tip: Some(tip) }
     };
     chart.dots("alone", Ink::Series(1), true, drawn.iter().map(|a| dot(a, a.local)).collect());
-    chart.dots("together", Ink::Series(0), false, drawn.iter().map(|a| dot(a, a.model)).collect());
+    chart.dots(together, ink, false, drawn.iter().map(|a| dot(a, a.model)).collect());
     if means.len() > 1 {
         let line = |pick: fn(&(f64, f64, f64)) -> f64| Vec::from_iter(means.iter().map(|m| (m.0, pick(m))));
         chart.line(Some("mean alone"), Ink::Series(1), Stroke::Thin, &line(|m| m.1));
-        chart.line(Some("mean together"), Ink::Series(0), Stroke::Strong, &line(|m| m.2));
+        chart.line(Some(&format!("mean {together}")), ink, Stroke::Strong, &line(|m| m.2));
     }
 
-    let mut caption = String::from(
-        "Each agent twice: with the model it learned alone (hollow) and with the one it learned together (filled), \
-         joined by a line that is blue where the agent gains and orange where it loses. ",
+    let filled = if at_home { "its home model" } else { "the one it learned together" };
+    let mut caption = format!(
+        "Each agent twice: with the model it learned alone (hollow) and with {filled} (filled), joined by a line that is \
+         blue where the agent gains and orange where it loses. "
     );
     if means.len() > 1 {
         caption += &binning.words();

@@ -1,4 +1,5 @@
 use super::*;
+use crate::sweep::{Point, Sweep};
 
 fn sample(wakes: u64, objective: f64, score: f64) -> Sample {
     Sample {
@@ -28,6 +29,7 @@ fn small() -> Report {
         title: "ring".into(),
         subtitle: "10 agents".into(),
         privacy: "No privacy: epsilon = infinity.".into(),
+        private: None,
         score_name: "test accuracy".into(),
         higher_is_better: true,
         runs: vec![falling("model propagation", 0.9), falling("coordinate descent", 0.7)],
@@ -101,6 +103,14 @@ fn names_cannot_become_markup() {
     {
         text.clone_from(&evil);
     }
+    report.private = private().private.map(|private| PrivateRun {
+        accountant: evil.clone(),
+        spent: vec![(evil.clone(), 1.0)],
+        plan: evil.clone(),
+        warnings: vec![evil.clone()],
+        sweep: Sweep { skipped: Some(evil.clone()), ..Sweep::default() },
+        ..private
+    });
     (report.digest, report.version, report.reproduce) = (evil.clone(), evil.clone(), vec![evil.clone()]);
     report.agents.iter_mut().for_each(|a| a.name.clone_from(&evil));
     report.runs.iter_mut().for_each(|r| r.name.clone_from(&evil));
@@ -227,4 +237,75 @@ fn a_large_graph_is_drawn_in_part_and_says_so() {
     assert!(graph.caption.contains("the 4,000 heaviest are drawn"), "{}", graph.caption);
     assert!(pictures[4].caption.contains("of 3,000 agents are drawn"), "{}", pictures[4].caption);
     assert!(page.len() < 1_000_000, "{} bytes", page.len());
+}
+
+/// The small report as a private run, with a sweep.
+fn private() -> Report {
+    let point = |at: f64, own: bool| Point { at, own, broadcast: Some(0.5 + 0.01 * at), home: Some(0.7 + 0.02 * at) };
+    let mut report = small();
+    report.runs[1].name = BROADCAST.into();
+    report.table[1].name = BROADCAST.into();
+    report.table.push(Row { name: HOME.into(), ..report.table[1].clone() });
+    report.private = Some(PrivateRun {
+        epsilon: 1.05,
+        delta: 0.001,
+        accountant: "tight".into(),
+        spent: vec![("tight".into(), 1.049_999), ("theorem-1".into(), 1.2), ("sum".into(), f64::INFINITY)],
+        plan: "Each agent releases 1 update.".into(),
+        warnings: vec!["delta is large".into()],
+        home: true,
+        local: Some(0.7),
+        sweep: Sweep {
+            epsilons: [0.1, 1.0, 10.0].map(|at| point(at, at == 1.0)).to_vec(),
+            updates: [1.0, 2.0, 5.0].map(|at| point(at, at == 2.0)).to_vec(),
+            skipped: None,
+        },
+    });
+    report
+}
+
+#[test]
+fn a_private_report_shows_the_budget_what_was_spent_and_what_else_there_would_have_been() {
+    let (pictures, page) = check(&private());
+    assert_eq!(stems(&pictures), [&["score-by-epsilon", "score-by-updates"], &ALL[..]].concat());
+    for part in [
+        "With home models, private collaboration raises",
+        "epsilon = 1.05",
+        "infinity",
+        "Warning: delta is large",
+        "home models",
+        "no ledger is charged",
+        "noise keeps it away from the minimum",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    for picture in &pictures[..2] {
+        for name in ["local", "broadcast", "home", "this task"] {
+            assert!(picture.svg.contains(&format!(">{name}</text>")), "{name} in {}", picture.file_stem);
+        }
+    }
+    let main = page.lines().find(|line| line.contains("class=\"main\"") && line.contains("<th scope=\"row\"><svg"));
+    assert!(main.is_some_and(|row| row.contains(HOME)), "{main:?}");
+}
+
+#[test]
+fn a_private_report_without_a_sweep_or_home_models_says_so() {
+    let mut report = private();
+    let private = report.private.as_mut().expect("private");
+    (private.sweep, private.home) = (Sweep::not_wanted(), false);
+    let (pictures, page) = check(&report);
+    assert_eq!(stems(&pictures), ALL);
+    assert!(page.contains("are not shown. It was turned off.") && !page.contains("each is made at home"));
+}
+
+#[test]
+fn points_of_a_sweep_without_a_value_are_left_out() {
+    let mut report = private();
+    let sweep = &mut report.private.as_mut().expect("private").sweep;
+    (sweep.epsilons[1].home, sweep.updates[0].broadcast) = (None, Some(f64::NAN));
+    check(&report);
+    let sweep = &mut report.private.as_mut().expect("private").sweep;
+    sweep.epsilons.truncate(1);
+    sweep.updates.iter_mut().for_each(|point| (point.home, point.broadcast) = (None, None));
+    assert_eq!(stems(&check(&report).0), ALL);
 }

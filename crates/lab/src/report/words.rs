@@ -47,11 +47,12 @@ pub fn headline(report: &Report) -> String {
 
 fn with_scores(report: &Report, o: &Outcome) -> String {
     let name = &report.score_name;
+    let subject = subject(report);
     let (from, to) = (score(o.local_mean), score(o.model_mean));
     if o.compared == 1 {
         return match (o.gain, o.lose) {
-            (1, _) => format!("Collaboration improves the one agent's {name} from {from} to {to}."),
-            (_, 1) => format!("Collaboration worsens the one agent's {name} from {from} to {to}."),
+            (1, _) => format!("{subject} improves the one agent's {name} from {from} to {to}."),
+            (_, 1) => format!("{subject} worsens the one agent's {name} from {from} to {to}."),
             _ => format!("The one agent's {name} is {to}, the same as that of its local model."),
         };
     }
@@ -62,12 +63,21 @@ fn with_scores(report: &Report, o: &Outcome) -> String {
     let (gain, lose) = (verb(o.gain, "gain"), verb(o.lose, "lose"));
     let who = format!("{} of {} agents {gain}, {} {lose}", count(o.gain), count(o.compared), count(o.lose));
     if from == to {
-        return format!("Collaboration leaves mean {name} at {to}: {who}.");
+        return format!("{subject} leaves mean {name} at {to}: {who}.");
     }
     let verb = if o.model_mean > o.local_mean { "raises" } else { "lowers" };
     let better = (o.model_mean > o.local_mean) == report.higher_is_better;
     let verdict = if better { "" } else { ", which is worse" };
-    format!("Collaboration {verb} mean {name} from {from} to {to}{verdict}: {who}.")
+    format!("{subject} {verb} mean {name} from {from} to {to}{verdict}: {who}.")
+}
+
+/// Who acts in the sentence.
+fn subject(report: &Report) -> &'static str {
+    match &report.private {
+        None => "Collaboration",
+        Some(private) if private.home => "With home models, private collaboration",
+        Some(_) => "Private collaboration",
+    }
 }
 
 fn without_scores(report: &Report) -> String {

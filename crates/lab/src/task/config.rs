@@ -98,23 +98,25 @@ config! {
         share: f64,
     }
 
-    /// Known, so that a task written for a later version is understood well enough to be refused clearly.
     PrivacyConfig {
         epsilon: f64,
         delta: f64,
-        mechanism: String,
+        mechanism: super::Mechanism,
         clip: f64,
         updates: u64,
-        schedule: String,
+        schedule: super::Schedule,
         warm: WarmConfig,
         home: HomeConfig,
-        accountant: String,
+        accountant: super::AccountantName,
+        noise: super::NoiseKind,
     }
 
     WarmConfig {
         epsilon: f64,
         regularization: f64,
         radius: f64,
+        trade_off: f64,
+        wakes: u32,
     }
 
     HomeModelConfig {

@@ -6,11 +6,6 @@ use super::*;
 use crate::rows::Format;
 
 pub(super) fn resolve(config: Config, file: &Path, lines: &Lines<'_>) -> Result<Task, Mistake> {
-    if config.privacy.is_some() {
-        let what = "private training is not available in this version; remove [privacy] to train without privacy \
-                    (epsilon = infinity)";
-        return Err(lines.mistake("privacy", what));
-    }
     let folder = file.parent().unwrap_or(Path::new(""));
     let paths = Paths { folder, lines };
     let algorithm = required(config.algorithm, "algorithm", lines)?;
@@ -19,25 +14,43 @@ pub(super) fn resolve(config: Config, file: &Path, lines: &Lines<'_>) -> Result<
         "local" => Algorithm::Local,
         "model-propagation" => Algorithm::ModelPropagation,
         "coordinate-descent" => Algorithm::CoordinateDescent,
+        "input-perturbation" => Algorithm::InputPerturbation,
         "admm" => Algorithm::Admm(Admm { penalty: admm.penalty, inner: inner(admm.inner) }),
         other => unreachable!("{other:?} is a known word without an algorithm"),
     };
-    let model = model(config.model.unwrap_or_default(), lines)?;
+    if algorithm == Algorithm::InputPerturbation && config.privacy.is_none() {
+        let what = "input-perturbation is about privacy; accepted: with a section [privacy]";
+        return Err(lines.mistake("algorithm", what));
+    }
+    let model_config = config.model.unwrap_or_default();
+    let start = model_config.start;
+    let model = model(model_config, config.privacy.is_some(), lines)?;
     if model.loss == Loss::Hinge && algorithm == Algorithm::CoordinateDescent {
         let what = "model.loss = \"hinge\" is not smooth, so coordinate-descent cannot use it; accepted: model.loss = \
                     \"smoothed-hinge\", or algorithm = \"admm\"";
         return Err(lines.mistake("model.loss", what));
     }
-    let run = run(config.run.unwrap_or_default());
+    let data = data(required(config.data, "data", lines)?, &paths)?;
+    let graph = graph(required(config.graph, "graph", lines)?, &paths)?;
+    let run_config = config.run.unwrap_or_default();
+    let privacy = match config.privacy {
+        None => None,
+        Some(privacy) => {
+            let task = (&algorithm, &data, &graph, &model);
+            Some(privacy::resolve(privacy, start, run_config.tolerance.is_some(), task, lines)?)
+        }
+    };
+    let run = run(run_config, privacy.as_ref());
     Ok(Task {
         source: file.to_owned(),
         name: config.name.unwrap_or_else(|| "task".to_owned()),
         algorithm,
-        data: data(required(config.data, "data", lines)?, &paths)?,
-        graph: graph(required(config.graph, "graph", lines)?, &paths)?,
+        data,
+        graph,
         model,
         faults: faults(config.faults.unwrap_or_default(), &run, lines)?,
         run,
+        privacy,
     })
 }
 
@@ -58,7 +71,7 @@ impl Paths<'_> {
     }
 }
 
-fn required<T>(value: Option<T>, key: &str, lines: &Lines<'_>) -> Result<T, Mistake> {
+pub(super) fn required<T>(value: Option<T>, key: &str, lines: &Lines<'_>) -> Result<T, Mistake> {
     value.ok_or_else(|| {
         let accepts = crate::keys::find(key).map_or(String::new(), |key| format!("; accepted: {}", key.kind));
         let section = key.rsplit_once('.').map_or("", |(section, _)| section);
@@ -74,12 +87,14 @@ fn inner(inner: Option<NumberOrWord>) -> Inner {
     }
 }
 
-fn model(config: ModelConfig, lines: &Lines<'_>) -> Result<Model, Mistake> {
+fn model(config: ModelConfig, private: bool, lines: &Lines<'_>) -> Result<Model, Mistake> {
     let regularization = match config.regularization.and_then(|written| written.number()) {
         Some(lambda) => Regularization::Constant(lambda),
         None => Regularization::OneOverPoints,
     };
     let start = match config.start {
+        // A private run starts at zero, or at its warm start; `privacy::resolve` refuses local models.
+        _ if private => Start::Zero,
         None | Some(config::Start::Local) => Start::Local,
         Some(config::Start::Zero) => Start::Zero,
         Some(config::Start::Warm) => {
@@ -215,7 +230,7 @@ fn graph(config: GraphConfig, paths: &Paths<'_>) -> Result<GraphTask, Mistake> {
             probability: required(config.probability, "graph.probability", lines)?,
             seed: config.seed.unwrap_or(1),
         },
-        "knn" => GraphSource::Knn { neighbours: config.neighbours.unwrap_or(10) },
+        "knn" => GraphSource::Knn { neighbours: config.neighbours },
         "similarity" => {
             let vectors = required_path(config.vectors, "graph.vectors")?;
             if Format::of(&vectors).is_none_or(|format| format.libsvm) {
@@ -236,8 +251,13 @@ fn graph(config: GraphConfig, paths: &Paths<'_>) -> Result<GraphTask, Mistake> {
     Ok(GraphTask { source, allow_isolated: config.allow_isolated.unwrap_or(false) })
 }
 
-fn run(config: RunConfig) -> Run {
-    let default = if config.tolerance.is_some() { WAKES_WITH_TOLERANCE } else { WAKES_DEFAULT };
+fn run(config: RunConfig, privacy: Option<&Privacy>) -> Run {
+    let default = match privacy {
+        // Enough for every agent to finish its plan, but for one in a billion.
+        Some(privacy) => 2 * privacy.updates + privacy.warm.map_or(0, |warm| u64::from(warm.start.wakes)) + 20,
+        None if config.tolerance.is_some() => WAKES_WITH_TOLERANCE,
+        None => WAKES_DEFAULT,
+    };
     Run {
         wakes_per_agent: config.wakes_per_agent.unwrap_or(default),
         tolerance: config.tolerance,

@@ -21,7 +21,7 @@ fn what_is_absent_has_the_documented_default() {
     assert_eq!((task.run.wakes_per_agent, task.run.tolerance, task.run.seed), (200, None, 1));
     assert!(task.faults.is_none() && !task.graph.allow_isolated && !task.model.intercept);
     let with_tolerance = parse(&format!("{SMALL}[run]\ntolerance = 1e-9\n")).expect("a task");
-    assert_eq!((with_tolerance.run.wakes_per_agent, with_tolerance.run.tolerance), (20_000, Some(1e-9)));
+    assert_eq!((with_tolerance.run.wakes_per_agent, with_tolerance.run.tolerance), (200_000, Some(1e-9)));
     let admm = parse(&SMALL.replace("local", "admm")).expect("a task");
     assert_eq!(admm.algorithm, Algorithm::Admm(Admm { penalty: None, inner: Inner::Steps(10) }));
 }
@@ -214,10 +214,6 @@ fn every_mistake_in_a_task_names_its_line_and_what_is_accepted() {
         (with("[faults]\nleave = 0.7\ndie = 0.7"), "line 7: faults.leave + faults.die is 1.4; accepted: at most 1"),
         (with("[faults]\npartitions = [{ from = 3, to = 3 }]"), "line 7: faults.partitions: from 3 to 3; accepted"),
         (with("[faults]\nuntil = 2\npartitions = [{ from = 1, to = 3 }]"), "is after faults.until; accepted"),
-        (
-            with("[privacy]\nepsilon = 1.0\nwarm = { epsilon = 0.05 }\nhome = false"),
-            "line 6: private training is not available in this version; remove [privacy] to train without privacy (epsilon = infinity)",
-        ),
         (with("[privacy]\nepsilon = 0"), "privacy.epsilon is 0; accepted: a finite number above 0"),
         (with("[privacy]\nhome = true"), "privacy.home is true; accepted: a table, or false"),
         // No TOML.
@@ -230,6 +226,74 @@ fn every_mistake_in_a_task_names_its_line_and_what_is_accepted() {
         assert!(found.starts_with("/tasks/task.toml"), "{found}");
         assert!(!found.contains('\n'), "{found}");
     }
+}
+
+/// A private task that is fine, in parts that can be spoiled.
+const PRIVATE: &str = "algorithm = \"coordinate-descent\"\n[data]\ntrain = \"train.csv\"\nnormalize = \"l2\"\n[graph]\nkind = \
+                       \"ring\"\n[model]\nloss = \"logistic\"\n[privacy]\nepsilon = 1\ndelta = 1e-6\n";
+
+#[test]
+fn a_private_task_has_the_documented_defaults_and_reads_back_as_itself() {
+    let task = parse(PRIVATE).expect("a private task");
+    let privacy = task.privacy.expect("a section");
+    assert_eq!((privacy.mechanism, privacy.clip, privacy.updates), (Mechanism::Gaussian, 1.0, 1));
+    assert_eq!((privacy.schedule, privacy.warm, privacy.accountant), (Schedule::Uniform, None, AccountantName::Tight));
+    assert_eq!((privacy.home, privacy.noise), (Some(Home::Automatic { feature_bound: 1.0 }), NoiseKind::Idealized));
+    assert_eq!((task.model.start, task.run.wakes_per_agent), (Start::Zero, 22));
+    let intercept = parse(&PRIVATE.replace("[privacy]", "intercept = true\n[privacy]")).expect("a private task");
+    assert!((intercept.privacy.expect("a section").clip - 2.0f64.sqrt()).abs() < 1e-12);
+    let warm = "start = \"warm\"\n[privacy]\nwarm = { epsilon = 0.05, regularization = 0.5, wakes = 3 }\nhome = { scale = 30, trade-off = 100 }\n\
+                mechanism = \"laplace\"\nschedule = \"proposition-2\"\naccountant = \"theorem-1\"\nnoise = \"exact\"\n\
+                updates = 7\nclip = 0.25";
+    let warm = PRIVATE.replace("[privacy]", warm);
+    for text in [PRIVATE, &warm, &PRIVATE.replace("coordinate-descent", "input-perturbation")] {
+        let task = parse(text).expect("a private task");
+        assert_eq!(parse(&task.to_toml()).expect("the resolved task"), task, "{text}");
+    }
+    let resolved = parse(&warm).expect("a private task");
+    let start = resolved.privacy.and_then(|privacy| privacy.warm).expect("a warm start").start;
+    assert!((start.radius - (libm::log(2.0f64) / 0.5).sqrt()).abs() < 1e-12, "{start:?}");
+    assert_eq!((start.trade_off, start.wakes, resolved.run.wakes_per_agent), (1.0, 3, 37));
+}
+
+#[test]
+fn what_would_not_be_private_is_refused_with_the_reason_and_what_to_do() {
+    let cases = [
+        ("delta = 1e-6", "delta = 0", "Gaussian noise has no guarantee without a delta; accepted: a delta above 0"),
+        ("epsilon = 1\n", "", "privacy.epsilon is missing; accepted: a finite number above 0"),
+        ("delta = 1e-6", "", "privacy.delta is missing; accepted"),
+        ("epsilon = 1", "epsilon = 0", "privacy.epsilon is 0; accepted: a finite number above 0"),
+        ("epsilon = 1", "epsilon = inf", "privacy.epsilon is inf; accepted: a finite number above 0"),
+        ("delta = 1e-6", "delta = 1", "privacy.delta is 1; accepted: a number from 0 to below 1"),
+        ("delta = 1e-6", "delta = 1e-6\nclip = 0", "privacy.clip is 0; accepted: a finite number above 0"),
+        ("normalize = \"l2\"\n", "", "needs a public bound on the features"),
+        ("kind = \"ring\"", "kind = \"knn\"", "computes the graph from private data"),
+        ("[model]", "[run]\ntolerance = 1e-9\n[model]", "a private run follows its plan"),
+        (
+            "loss = \"logistic\"",
+            "start = \"local\"",
+            "would send exact local models; accepted with [privacy]: \"zero\"",
+        ),
+        ("loss = \"logistic\"", "start = \"warm\"", "needs privacy.warm = { epsilon = .. }"),
+        ("delta = 1e-6", "delta = 1e-6\nwarm = { epsilon = 0.1 }", "has no meaning without model.start = \"warm\""),
+        ("loss = \"logistic\"", "loss = \"squared\"", "privacy.clip is missing"),
+        ("coordinate-descent", "admm", "admm sends exact models, so it cannot be private; accepted with [privacy]"),
+        ("coordinate-descent", "model-propagation", "model-propagation sends exact models"),
+    ];
+    for (good, bad, expected) in cases {
+        assert!(PRIVATE.contains(good));
+        let found = refused(&PRIVATE.replace(good, bad));
+        assert!(found.contains(expected), "{bad}\nsaid:     {found}\nexpected: {expected}");
+        assert!(!found.contains('\n'), "{found}");
+    }
+    let warm = |part, loss| {
+        let text = PRIVATE.replace("loss = \"logistic\"", &format!("loss = \"{loss}\"\nstart = \"warm\""));
+        refused(&format!("{text}clip = 1.0\nwarm = {{ epsilon = {part} }}\n"))
+    };
+    assert!(warm("1.0", "logistic").contains("nothing is left for one update; accepted: less than privacy.epsilon"));
+    assert!(warm("0.5", "squared").contains("a loss with bounded slopes"));
+    let bare = SMALL.replace("local", "input-perturbation");
+    assert!(refused(&bare).contains("accepted: with a section [privacy]"));
 }
 
 #[test]

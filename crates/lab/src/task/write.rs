@@ -55,6 +55,7 @@ impl Task {
                 intercept: Some(self.model.intercept),
                 points_max: self.model.points_max,
                 start: Some(match self.model.start {
+                    _ if self.privacy.is_some_and(|privacy| privacy.warm.is_some()) => Start::Warm,
                     super::Start::Local => Start::Local,
                     super::Start::Zero => Start::Zero,
                 }),
@@ -90,7 +91,7 @@ impl Task {
                         .collect(),
                 ),
             }),
-            privacy: None,
+            privacy: self.privacy.map(|privacy| privacy.config()),
         })
     }
 
@@ -120,7 +121,7 @@ impl Task {
                 "erdos-renyi"
             }
             GraphSource::Knn { neighbours } => {
-                graph.neighbours = Some(*neighbours);
+                graph.neighbours = *neighbours;
                 "knn"
             }
             GraphSource::Similarity { vectors, width, threshold } => {

@@ -40,7 +40,8 @@ impl Losses {
         let pure = ledger.charges().filter_map(|charge| {
             let kind = match charge.event {
                 Event::Laplace { .. } => Kind::Laplace,
-                Event::RandomizedResponse { .. } => Kind::RandomizedResponse,
+                // Of Gamma-norm noise only its pure epsilon is used, and randomized response dominates every pure mechanism.
+                Event::RandomizedResponse { .. } | Event::GammaNorm { .. } => Kind::RandomizedResponse,
                 Event::Reveal | Event::Gaussian { .. } => return None,
             };
             Some(Pure { kind, epsilon: charge.event.pure_epsilon(), count: charge.count })

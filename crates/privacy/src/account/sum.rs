@@ -33,11 +33,11 @@ pub(super) fn total(steps: impl Iterator<Item = (f64, u64)>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Budget, Charge, Event, Gate};
+    use crate::{Charge, Event, Gate};
 
     #[test]
     fn nothing_released_costs_nothing_and_one_exact_value_costs_everything() {
-        let mut gate = Gate::new(Budget::Unlimited);
+        let mut gate = Gate::without_privacy();
         assert_eq!(Sum.epsilon(gate.ledger(), 1e-6), 0.0);
         let _ = gate.reveal(1.0).expect("an unlimited budget is never exhausted");
         assert_eq!(Sum.epsilon(gate.ledger(), 1e-6), f64::INFINITY);

@@ -1,0 +1,419 @@
+//! Private coordinate descent (Bellet et al. 2018, equation 6; thesis, (2.9)): what leaves an agent is differentially private.
+//!
+//! As in coordinate descent, but with noise on the mean of clipped gradients, for T_i updates:
+//!
+//! Theta_i <- (1 - alpha_i) Theta_i + alpha_i ( sum_j W_ij / D_ii Theta_j - mu c_i (g_i + 2 lambda_i Theta_i + eta) ),
+//! g_i = (1/m_i) sum_k clip_B(grad l(Theta_i; x_k, y_k)),  alpha_i = 1 / (1 + mu c_i Lbar_i)
+//!
+//! With a private warm start (the paper's Remark 3 and supplement), agents first release their regularized local models with noise,
+//! and smooth them over the graph by model propagation, which is post-processing and free:
+//!
+//! Theta_i <- ( sum_j W_ij / D_ii Theta_j + mu_w c_i theta~_i ) / (1 + mu_w c_i)
+//!
+//! When its plan is done, an agent only listens; its last model stays in its neighbours' memory.
+//!
+//! # Privacy
+//! One record replaced by another, against anyone who sees every message. Each update is one step of the agent's plan, on
+//! a mean whose sensitivity is 2 B / m_i; all the rest is a function of what was released and of public values. Proof:
+//! `crates/privacy/proofs/private-coordinate-descent.md`.
+//!
+//! Differs from the paper: gradients are clipped per example, in the norm that the mechanism needs (the paper bounds the wrong one);
+//! Lbar_i = beta R^2 + 2 lambda_i comes from the public bound R on |x|_2, never from the data; noise is on the mean, so that
+//! what rounds before it is inside the sensitivity. An agent without data has nothing to protect and follows its neighbours at
+//! every wake.
+
+use super::{
+    config::{ConfigError, positive},
+    home::Broadcast,
+};
+use crate::{
+    Loss, Points, Shard,
+    kernel::{self, Arithmetic, Simd},
+    objective,
+    reference::{local::solitary_model, propagation::neighbours_share},
+    vector::{largest_difference, norm},
+};
+use sottovoce_core::{Activity, Algorithm, Cx, NoLetter, Peers, Posts};
+use sottovoce_privacy::{
+    Event, Exhausted, Plan, Public, Released,
+    planted::{Bug, planted},
+    sensitivity::{self, Norm},
+};
+
+/// The hyper-parameters, before they are checked. All of them are public.
+///
+/// | name | symbol | range | default |
+/// |---|---|---|---|
+/// | dimension | p | 1 and above | the data's |
+/// | loss | l | a smooth one | logistic |
+/// | trade-off | mu | above 0 | 1, as everywhere |
+/// | clip | B | above 0 | the feature bound, where the loss is Lipschitz |
+/// | norm | of the clip | L1 for Laplace noise, L2 for Gaussian | |
+/// | feature-bound | R | above 0 | 1 with `normalize` |
+/// | warm | see [`WarmStart`] | | none: models start at zero |
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PrivateCoordinateDescentConfig {
+    /// p.
+    pub dimension: usize,
+    /// l.
+    pub loss: Loss,
+    /// mu.
+    pub trade_off: f64,
+    /// B.
+    pub clip: f64,
+    /// The norm that gradients are clipped in: that of the plan's updates.
+    pub norm: Norm,
+    /// R, a public bound on every |x|_2.
+    pub feature_bound: f64,
+    /// A private warm start. The plan's first step is then its release.
+    pub warm: Option<WarmStart>,
+}
+
+/// The private warm start: output perturbation of a local model, then model propagation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WarmStart {
+    /// lambda_w: more of it, and less noise is needed.
+    pub regularization: f64,
+    /// Noisy models are brought back to |theta|_2 <= radius.
+    pub radius: f64,
+    /// mu_w.
+    pub trade_off: f64,
+    /// Wakes of propagation before the first update.
+    pub wakes: u32,
+}
+
+/// The hyper-parameters, the same for all agents.
+#[derive(Clone, Copy, Debug)]
+pub struct PrivateCoordinateDescent {
+    config: PrivateCoordinateDescentConfig,
+    /// beta R^2: a bound on the smoothness of every agent's mean loss.
+    smoothness: f64,
+}
+
+impl PrivateCoordinateDescent {
+    /// Checks the hyper-parameters.
+    pub fn new(config: PrivateCoordinateDescentConfig) -> Result<Self, ConfigError> {
+        let Some(curvature) = config.loss.smoothness() else {
+            return Err(ConfigError {
+                field: "loss",
+                value: "hinge".to_owned(),
+                accepted: "a smooth loss (logistic, squared or smoothed-hinge)",
+            });
+        };
+        positive("trade-off", config.trade_off)?;
+        positive("clip", config.clip)?;
+        positive("feature-bound", config.feature_bound)?;
+        if let Some(warm) = config.warm {
+            positive("warm.regularization", warm.regularization)?;
+            positive("warm.radius", warm.radius)?;
+            positive("warm.trade-off", warm.trade_off)?;
+            if config.loss.slope_bound().is_none() {
+                return Err(ConfigError {
+                    field: "warm",
+                    value: "given with the squared loss".to_owned(),
+                    accepted: "a loss with bounded slopes (logistic or smoothed-hinge), or start = \"zero\"",
+                });
+            }
+        }
+        let smoothness = curvature * config.feature_bound * config.feature_bound;
+        Ok(PrivateCoordinateDescent { config, smoothness })
+    }
+
+    /// What everyone can know of the broadcast of an agent with this many points that followed `plan`, its data unseen.
+    ///
+    /// Taken to be gradient steps of length a = alpha mu c on a quadratic with the curvature h of features that point everywhere
+    /// alike: T of them go 1 - (1 - a h)^T of the way, and of the noise of step t the factor (1 - a h)^(T-1-t) is left. That
+    /// neighbours average away some of each other's noise is not counted.
+    pub fn broadcast(&self, points: usize, regularization: f64, confidence: f64, plan: &Plan) -> Broadcast {
+        if points == 0 {
+            return Broadcast { points, scale: 1.0, variance: f64::INFINITY };
+        }
+        let sensitivity = sensitivity::of_clipped_mean(self.config.clip, points);
+        let alpha = 1.0 / (1.0 + self.config.trade_off * confidence * (self.smoothness + 2.0 * regularization));
+        let step = alpha * self.config.trade_off * confidence;
+        let curvature = self.smoothness / self.config.dimension as f64 + 2.0 * regularization;
+        let (mut left, mut variance) = (1.0, 0.0);
+        for event in plan.steps() {
+            let noise = match *event {
+                Event::Gaussian { noise_multiplier } => noise_multiplier * sensitivity,
+                Event::Laplace { noise_multiplier } => core::f64::consts::SQRT_2 * noise_multiplier * sensitivity,
+                // A warm start only helps; how much depends on the data.
+                _ => continue,
+            };
+            let keep = 1.0 - step * curvature;
+            left *= keep;
+            variance = keep * keep * variance + step * step * noise * noise;
+        }
+        let scale = 1.0 / (1.0 - left).max(1e-12);
+        Broadcast { points, scale, variance: scale * scale * variance }
+    }
+
+    /// The noise of the warm start must cover this: how far the regularized local model can move, in L2.
+    ///
+    /// F is 2 lambda_w-strongly convex, and one record moves its gradient by at most 2 L0 / m, so the minimum moves by at most
+    /// L0 / (m lambda_w), L0 = sup |l'| R. A computed minimum is as far off as its gradient is long, over 2 lambda_w.
+    fn warm_sensitivity(&self, warm: WarmStart, records: usize) -> f64 {
+        let slope = self.config.loss.slope_bound().expect("`new` has checked it");
+        let exact = slope * self.config.feature_bound / (records as f64 * warm.regularization);
+        // Room for the rounding of this line.
+        (exact + WARM_GRADIENT_MAX / warm.regularization) * (1.0 + 1e-12)
+    }
+}
+
+/// A local model of the warm start is not released before its gradient is this short.
+const WARM_GRADIENT_MAX: f64 = 1e-7;
+
+/// Steps of plain gradient descent after which a warm start that Newton's method did not finish counts as lost.
+const WARM_STEPS_MAX: usize = 1_000_000;
+
+/// What an agent remembers besides its post.
+#[derive(Clone, Debug)]
+pub enum State {
+    /// It has neighbours.
+    Joined(Joined),
+    /// It has none: it sends nothing, ever.
+    Alone,
+}
+
+/// What an agent with neighbours remembers.
+#[derive(Clone, Debug)]
+pub struct Joined {
+    /// alpha_i in (0, 1].
+    alpha: f64,
+    /// 1 / D_ii.
+    inverse_degree: f64,
+    /// Of the mean of clipped gradients; nothing without data.
+    sensitivity: f64,
+    /// By point: the largest slope that keeps its gradient within the clip.
+    limits: Box<[f64]>,
+    /// The features, where those of the agent are not all finite.
+    mended: Option<Box<[f64]>>,
+    /// theta~_i and the wakes of propagation that are left.
+    warm: Option<(Released<Box<[f64]>>, u32)>,
+}
+
+impl Algorithm for PrivateCoordinateDescent {
+    type Data<'d> = Shard<'d>;
+    type State = State;
+    type Letter<'a> = NoLetter;
+
+    fn post_len(&self) -> usize {
+        self.config.dimension
+    }
+
+    fn start(&self, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<State, Exhausted> {
+        if cx.peers.is_empty() {
+            return Ok(State::Alone);
+        }
+        let PrivateCoordinateDescentConfig { trade_off, clip, norm, .. } = self.config;
+        let records = shard.points.len();
+        let smoothness = match records {
+            0 => 0.0,
+            _ if planted(Bug::StepSizeFromData) => objective::local_smoothness(&shard).unwrap_or(0.0),
+            _ => self.smoothness + 2.0 * shard.regularization,
+        };
+        let mended = shard.points.mended();
+        let shard = mend(shard, mended.as_deref());
+        let norm = if planted(Bug::WrongNorm) { Norm::L2 } else { norm };
+        let limit =
+            |(x, _)| if planted(Bug::ClipAfterNoise) { f64::MAX } else { sensitivity::clip_limit(norm, clip, x) };
+        let mut me = Joined {
+            alpha: 1.0 / (1.0 + trade_off * shard.confidence * smoothness),
+            inverse_degree: 1.0 / cx.peers.weighted_degree(),
+            sensitivity: if records == 0 { 0.0 } else { sensitivity::of_clipped_mean(clip, records) },
+            limits: shard.points.iter().map(limit).collect(),
+            mended: mended.clone(),
+            warm: None,
+        };
+        if planted(Bug::SensitivityWithoutFactorTwo) {
+            me.sensitivity *= 0.5;
+        }
+        if planted(Bug::LocalStart) {
+            cx.outbox.post(Public::declare(&*solitary_model(&shard)).into());
+        }
+        if let Some(warm) = self.config.warm {
+            let first = if records == 0 {
+                Released::from(Public::declare(vec![0.0; self.config.dimension].into_boxed_slice()))
+            } else {
+                self.release_warm_start(warm, shard, cx)?
+            };
+            cx.outbox.post(first.as_ref().map(|model| &**model));
+            me.warm = Some((first, warm.wakes));
+        }
+        Ok(State::Joined(me))
+    }
+
+    fn on_wake(&self, me: &mut State, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
+        let State::Joined(me) = me else { return Ok(Activity { moved: 0.0 }) };
+        let p = self.config.dimension;
+        cx.scratch.clear();
+        cx.scratch.resize(2 * p, 0.0);
+        let (model, gradient) = cx.scratch.split_at_mut(p);
+        // PRIVACY: the posts, own and others', have been released; weights, degrees, mu, c_i, lambda_i and alpha_i are functions
+        // of the task, the graph and m_i.
+        let terms = Terms { posts: cx.posts, peers: cx.peers, factors: [0.0; 3], model };
+        let Joined { alpha, inverse_degree, .. } = *me;
+        let weight = self.config.trade_off * shard.confidence;
+        let post = if let Some((warm, left)) = me.warm.as_mut().filter(|(_, left)| *left > 0) {
+            // Theta_i <- share sum_j W_ij/D_ii Theta_j + (1 - share) theta~_i
+            let share = neighbours_share(self.config.warm.map_or(1.0, |warm| warm.trade_off), shard.confidence);
+            *left -= 1;
+            let factors = [0.0, share * inverse_degree, share - 1.0];
+            let public = Public::declare((Terms { factors, ..terms }, gradient));
+            warm.as_ref().with_public(public, |(terms, buffer), warm| {
+                buffer.copy_from_slice(warm);
+                combine(terms, buffer)
+            })
+        } else if shard.points.is_empty() {
+            // Theta_i <- sum_j W_ij/D_ii Theta_j: nothing private in it.
+            let factors = [0.0, inverse_degree, 0.0];
+            Public::declare(combine(Terms { factors, ..terms }, gradient)).into()
+        } else if let Some(step) = cx.gate.next() {
+            assert_eq!(step.norm(), self.config.norm, "gradients are clipped in the norm of the plan's mechanism");
+            let (shard, theta) = (mend(shard, me.mended.as_deref()), cx.posts.mine());
+            kernel::vectorized(MeanGradient { shard, limits: &me.limits, theta, out: &mut *gradient });
+            if planted(Bug::StopWhenConverged) && norm(gradient) < 0.3 * self.config.clip {
+                return Ok(Activity { moved: 0.0 });
+            }
+            let exact = planted(Bug::ExactIterate).then(|| gradient.to_vec());
+            // PRIVACY: the mean of m_i gradients of norm at most B each. Replacing one record moves it by at most 2 B / m_i,
+            // with what rounding adds: `sensitivity::of_clipped_mean`. Charged, then noised, by the plan's next step.
+            let noisy = cx.gate.release(gradient, me.sensitivity)?;
+            let noisy = noisy.with_public(Public::declare(exact), |exact, noisy| {
+                exact.iter().for_each(|exact| noisy.copy_from_slice(exact));
+                noisy
+            });
+            // theta_i <- (1 - alpha) theta_i + alpha (sum_j W_ij/D_ii theta_j - mu c_i (g + 2 lambda theta_i))  [2018, eq. 6]
+            let keep = 1.0 - alpha - 2.0 * alpha * weight * shard.regularization;
+            let factors = [keep, alpha * inverse_degree, alpha * weight];
+            noisy.with_public(Public::declare(Terms { factors, ..terms }), combine)
+        } else {
+            return Ok(Activity { moved: 0.0 });
+        };
+        cx.outbox.post(post);
+        let moved = cx.outbox.posted().map_or(0.0, |post| largest_difference(post, cx.posts.mine()));
+        Ok(Activity { moved })
+    }
+
+    fn model<'a>(&self, _me: &'a State, posted: &'a [f64]) -> &'a [f64] {
+        posted
+    }
+}
+
+impl PrivateCoordinateDescent {
+    /// theta~_i: the minimum of the mean loss + lambda_w |theta|^2, with noise, brought back to the ball.
+    fn release_warm_start(
+        &self,
+        warm: WarmStart,
+        shard: Shard<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<Released<Box<[f64]>>, Exhausted> {
+        let features = self.bounded(shard.points);
+        let points = Points { features: &features, ..shard.points };
+        let regularized = Shard { points, regularization: warm.regularization, ..shard };
+        let mut model = solitary_model(&regularized);
+        self.finish_warm_start(&regularized, &mut model);
+        let l2 = self.warm_sensitivity(warm, shard.points.len());
+        let sensitivity = match cx.gate.next().map(|step| step.norm()) {
+            // |v|_1 <= sqrt(p) |v|_2
+            Some(Norm::L1) => l2 * libm::sqrt(self.config.dimension as f64) * (1.0 + 1e-12),
+            _ => l2,
+        };
+        // PRIVACY: the minimum of a 2 lambda_w-strongly convex function whose gradient one record moves by at most
+        // 2 L0 / m_i: `warm_sensitivity`. Charged, then noised, by the plan's first step.
+        let noisy = cx.gate.release(&mut model, sensitivity)?;
+        let inside = noisy.with_public(Public::declare(warm.radius), |radius, model| {
+            let length = norm(model);
+            let shrink = if length > radius { radius / length } else { 1.0 };
+            model.iter().map(|value| shrink * value).collect::<Box<[f64]>>()
+        });
+        Ok(inside)
+    }
+
+    /// The features, brought into |x|_2 <= R: the sensitivity of a warm start is that of points within the bound.
+    fn bounded(&self, points: Points<'_>) -> Vec<f64> {
+        let mut features = points.features.to_vec();
+        for row in features.chunks_exact_mut(points.dimension).filter(|_| !planted(Bug::WarmStartOfAnyPoint)) {
+            // Exact to a relative 2^-52 in each coordinate, which the margin of the sensitivity covers.
+            let factor = sensitivity::clip_limit(Norm::L2, self.config.feature_bound, row).min(1.0);
+            row.iter_mut().for_each(|value| *value *= factor);
+        }
+        features
+    }
+
+    /// Makes sure that the gradient is as short as the sensitivity takes it to be. Newton's method ends far below that; should it
+    /// ever not, gradient descent with the step 1 / Lbar gets there from anywhere.
+    fn finish_warm_start(&self, shard: &Shard<'_>, model: &mut [f64]) {
+        let step = 1.0 / (self.smoothness + 2.0 * shard.regularization);
+        let mut gradient = vec![0.0; model.len()];
+        if model.iter().any(|value| !value.is_finite()) {
+            model.fill(0.0);
+        }
+        for _ in 0..WARM_STEPS_MAX {
+            objective::local_gradient(shard, model, &mut gradient);
+            if norm(&gradient) <= 0.5 * WARM_GRADIENT_MAX {
+                return;
+            }
+            model.iter_mut().zip(&gradient).for_each(|(model, gradient)| *model -= step * gradient);
+        }
+        panic!("the warm start's local model was not found; nothing was released");
+    }
+}
+
+/// The same shard with these features instead of its own, if they are given.
+fn mend<'d>(shard: Shard<'d>, features: Option<&'d [f64]>) -> Shard<'d> {
+    let points = Points { features: features.unwrap_or(shard.points.features), ..shard.points };
+    Shard { points, ..shard }
+}
+
+/// The public part of an update: Theta_i <- keep Theta_i + follow sum_j W_ij Theta_j - descend g, `factors` being
+/// keep, follow and descend. `model` starts at zero and ends as the new model.
+struct Terms<'a> {
+    posts: Posts<'a>,
+    peers: Peers<'a>,
+    factors: [f64; 3],
+    model: &'a mut [f64],
+}
+
+/// The new model. A plain function of public terms and a released gradient.
+fn combine<'a>(terms: Terms<'a>, gradient: &'a mut [f64]) -> &'a [f64] {
+    struct Combine<'a>(Terms<'a>, &'a [f64]);
+    impl<'a> Arithmetic for Combine<'a> {
+        type Output = &'a [f64];
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) -> &'a [f64] {
+            let Terms { posts, peers, factors, model } = self.0;
+            kernel::add_weighted_rows(simd, peers.len(), |k| posts.last(peers, k), model);
+            kernel::step(simd, factors, posts.mine(), self.1, model);
+            model
+        }
+    }
+    kernel::vectorized(Combine(terms, gradient))
+}
+
+/// (1/m) sum_k clip(l'(theta.x_k, y_k)) x_k, from zeroed `out`.
+struct MeanGradient<'a> {
+    shard: Shard<'a>,
+    limits: &'a [f64],
+    theta: &'a [f64],
+    out: &'a mut [f64],
+}
+
+impl Arithmetic for MeanGradient<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let MeanGradient { shard, limits, theta, out } = self;
+        let centred: Vec<f64>;
+        let mut points = shard.points;
+        if planted(Bug::CentringByOwnMean) {
+            let mean = points.labels.iter().sum::<f64>() / points.len() as f64;
+            centred = points.labels.iter().map(|label| label - mean).collect();
+            points = Points { labels: &centred, ..points };
+        }
+        kernel::add_clipped_gradient_inline(simd, shard.loss, limits, points, theta, out);
+        let records = points.len() as f64;
+        out.iter_mut().for_each(|value| *value /= records);
+    }
+}

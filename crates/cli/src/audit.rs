@@ -1,0 +1,152 @@
+//! `sottovoce audit`: tries to prove the privacy claim of a task wrong.
+
+use crate::{Output, screen, train::describe};
+use sottovoce_lab::audit::{Audit, AuditSettings, audit};
+use sottovoce_lab::error::Mistake;
+use sottovoce_lab::load::load;
+use sottovoce_lab::plot::number;
+use sottovoce_lab::task::Task;
+use sottovoce_lab::train::Halt;
+use sottovoce_privacy::Event;
+use sottovoce_privacy::audit::MechanismAudit;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The task file; it needs a section [privacy]
+    task: PathBuf,
+
+    /// Runs in each of two worlds; each mechanism is used 250 times as often
+    #[arg(long, value_name = "N", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(20..=1_000_000))]
+    trials: u64,
+
+    /// Decides the noise and the records that are tried
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+/// What the exit code tells.
+pub enum Verdict {
+    NotRefuted,
+    Refuted,
+}
+
+pub fn run(arguments: &Arguments, output: Output) -> Result<Verdict, Halt> {
+    screen::watch_for_stop();
+    let loaded = load(&Task::read(&arguments.task)?)?;
+    if !output.quiet && !output.json && loaded.task.privacy.is_some() {
+        screen::say(describe(&loaded))?;
+    }
+    let bar = screen::Bar::new(output, "audit");
+    let settings = AuditSettings::for_trials(arguments.trials, arguments.seed);
+    let audited = audit(&loaded, settings, &mut |part, done, all| {
+        bar.show_part(part, done, all);
+        ControlFlow::Continue(())
+    })?;
+    drop(bar);
+    if output.json {
+        screen::say(json(&audited))?;
+    } else if !output.quiet {
+        tell(&audited)?;
+    }
+    Ok(if audited.is_refuted() { Verdict::Refuted } else { Verdict::NotRefuted })
+}
+
+fn name(event: Event) -> &'static str {
+    match event {
+        Event::Reveal => "reveal",
+        Event::Laplace { .. } => "laplace",
+        Event::Gaussian { .. } => "gaussian",
+        Event::GammaNorm { .. } => "gamma-norm",
+        Event::RandomizedResponse { .. } => "randomized-response",
+    }
+}
+
+fn json(audit: &Audit) -> serde_json::Value {
+    let mechanism = |mechanism: &MechanismAudit| {
+        serde_json::json!({
+            "mechanism": name(mechanism.event),
+            "dimension": mechanism.dimension,
+            "trials": mechanism.trials,
+            "epsilon": mechanism.claim,
+            "delta": mechanism.delta,
+            "lower_bound": mechanism.epsilon.likely,
+            "refuted": mechanism.is_refuted(),
+        })
+    };
+    let run = audit.run.as_ref().map(|run| {
+        serde_json::json!({
+            "target": run.target,
+            "records": run.records,
+            "agents": run.agents,
+            "releases": run.releases,
+            "trials": run.trials,
+            "lower_bound": run.epsilon.likely,
+            "lower_bound_certain": run.epsilon.certain,
+        })
+    });
+    serde_json::json!({
+        "epsilon": audit.epsilon,
+        "delta": audit.delta,
+        "lower_bound": audit.run.as_ref().map_or(0.0, |run| run.epsilon.likely),
+        "verdict": audit.verdict(),
+        "findings": audit.findings,
+        "mechanisms": audit.mechanisms.iter().map(mechanism).collect::<Vec<_>>(),
+        "runs": run,
+        "replay": audit.replay,
+    })
+}
+
+fn tell(audit: &Audit) -> Result<(), Mistake> {
+    let digits = |x: f64| number::significant(x, 4);
+    let mut rows = vec![["part", "trials", "claimed epsilon", "at least (95%)"].map(str::to_owned).to_vec()];
+    for mechanism in &audit.mechanisms {
+        let numbers = if mechanism.dimension == 1 { "number" } else { "numbers" };
+        rows.push(vec![
+            format!("one release, {}, {} {numbers}", name(mechanism.event), mechanism.dimension),
+            number::count(mechanism.trials as u64),
+            digits(mechanism.claim),
+            digits(mechanism.epsilon.likely),
+        ]);
+    }
+    match &audit.run {
+        Some(run) => {
+            let s = if run.releases == 1 { "" } else { "s" };
+            rows.push(vec![
+                format!("a whole run, {} release{s} of agent {}", run.releases, run.target),
+                number::count(run.trials),
+                digits(audit.epsilon),
+                digits(run.epsilon.likely),
+            ]);
+        }
+        None => screen::say("No agent releases anything.")?,
+    }
+    if rows.len() > 1 {
+        screen::say("")?;
+        screen::table(&rows)?;
+    }
+    let replay = &audit.replay;
+    screen::say(format!(
+        "\nRecord and replay: {} runs, {} neighbouring data sets, {} releases compared; no input moved by more than {} of its \
+         sensitivity.",
+        number::count(replay.runs),
+        number::count(replay.neighbours),
+        number::count(replay.releases),
+        number::significant(replay.largest_move, 4),
+    ))?;
+    for finding in &audit.findings {
+        let more = match finding.count {
+            1 => String::new(),
+            count => format!(" ({} times)", number::count(count)),
+        };
+        screen::say(format!("REFUTED: {}{more}.", finding.what))?;
+    }
+    if !audit.is_refuted() {
+        let (epsilon, delta) = (audit.epsilon, audit.delta);
+        screen::say(format!(
+            "Not refuted: nothing was found that ({epsilon}, {delta})-differential privacy does not allow. That is no proof."
+        ))?;
+    }
+    Ok(())
+}

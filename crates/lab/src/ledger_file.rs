@@ -1,0 +1,140 @@
+//! `ledger.jsonl`: one JSON object per line, a charge of an agent. Written by a run, read back by whoever wants to account for it.
+//! Its schema is published as `docs/ledger.schema.json`.
+
+use crate::error::Mistake;
+use serde::{Deserialize, Serialize};
+use sottovoce_privacy::{Accountant, Charge, Ledger};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+/// A longer line is none of ours.
+const LINE_BYTES_MAX: u64 = 1 << 20;
+
+/// One line.
+#[derive(Serialize, Deserialize)]
+struct Line<A> {
+    agent: A,
+    #[serde(flatten)]
+    charge: Charge,
+}
+
+/// The lines of agents' ledgers, in the order given.
+pub fn lines<'a>(ledgers: impl Iterator<Item = (&'a str, &'a Ledger)>) -> String {
+    let mut text = String::new();
+    for (agent, ledger) in ledgers {
+        for &charge in ledger.charges() {
+            text += &serde_json::to_string(&Line { agent, charge }).expect("a charge is JSON");
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// Each agent's ledger, agents in the order of their first lines. Agents that released nothing have no line, so they are not in
+/// it.
+pub fn read(path: &Path) -> Result<Vec<(String, Ledger)>, Mistake> {
+    let file = File::open(path).map_err(|error| Mistake::io(path, "read", &error))?;
+    let mut file = BufReader::new(file);
+    let mut found: Vec<(String, Vec<Charge>)> = Vec::new();
+    let mut places = std::collections::HashMap::new();
+    let mut text = Vec::new();
+    for number in 1u64.. {
+        text.clear();
+        let read = file.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut text);
+        if read.map_err(|error| Mistake::io(path, "read", &error))? == 0 {
+            break;
+        }
+        if text.trim_ascii().is_empty() {
+            continue;
+        }
+        let Line::<String> { agent, charge } = serde_json::from_slice(&text).map_err(|error| {
+            let what = format!("is no charge: {error}; accepted: a line of ledger.jsonl, as a run writes it");
+            Mistake::line(path, number, what)
+        })?;
+        let place = *places.entry(agent.clone()).or_insert(found.len());
+        match found.get_mut(place) {
+            Some((_, charges)) => charges.push(charge),
+            None => found.push((agent, vec![charge])),
+        }
+    }
+    let ledger = |(agent, charges): (String, Vec<Charge>)| match Ledger::from_charges(charges) {
+        Ok(ledger) => Ok((agent, ledger)),
+        Err(error) => Err(Mistake::file(path, format!("agent {agent:?}: {error}"))),
+    };
+    found.into_iter().map(ledger).collect()
+}
+
+/// Each ledger's epsilon by an accountant. Agents with one plan are one case, which is computed once.
+pub fn epsilons<'a>(ledgers: impl Iterator<Item = &'a Ledger>, delta: f64, accountant: &dyn Accountant) -> Vec<f64> {
+    let mut known: Vec<(Ledger, f64)> = Vec::new();
+    let mut of = |ledger: &Ledger| {
+        // What accountants read does not depend on the sensitivity.
+        let bare = ledger.charges().map(|charge| Charge { sensitivity: None, ..*charge });
+        let bare = Ledger::from_charges(bare).expect("a ledger's charges are valid");
+        match known.iter().find(|(other, _)| *other == bare) {
+            Some((_, epsilon)) => *epsilon,
+            None => {
+                let epsilon = accountant.epsilon(&bare, delta);
+                known.push((bare, epsilon));
+                epsilon
+            }
+        }
+    };
+    ledgers.map(&mut of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sottovoce_privacy::{Event, Sum};
+
+    #[test]
+    fn ledgers_read_back_as_they_were_written() {
+        let charge = |noise_multiplier: f64, count| Charge {
+            sensitivity: Some(0.1 + 0.2),
+            ..Charge::new(Event::Gaussian { noise_multiplier }, count)
+        };
+        let ledger = |charges: &[Charge]| Ledger::from_charges(charges.iter().copied()).expect("valid");
+        let written = [
+            ("north, \"upper\"".to_owned(), ledger(&[charge(1.0 / 3.0, 2), charge(1.933_445_210_123_456_7, 1)])),
+            ("süd".to_owned(), ledger(&[charge(2.5, 7)])),
+        ];
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.jsonl");
+        std::fs::write(&path, lines(written.iter().map(|(name, ledger)| (&**name, ledger)))).expect("written");
+        assert_eq!(read(&path).expect("read"), written);
+    }
+
+    #[test]
+    fn a_line_that_is_no_charge_is_named_by_its_number() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.jsonl");
+        let good = r#"{"agent":"a","mechanism":"reveal","audience":"everyone","count":1}"#;
+        for bad in [
+            "garbage",
+            r#"{"mechanism":"reveal","audience":"everyone","count":1}"#,
+            r#"{"agent":"a","mechanism":"reveal","audience":"everyone","count":0}"#,
+            r#"{"agent":"a","mechanism":"laplace","noise_multiplier":-1,"audience":"everyone","count":1}"#,
+            "\u{fffd}\u{0}",
+        ] {
+            std::fs::write(&path, format!("{good}\n\n{bad}\n")).expect("written");
+            let said = read(&path).expect_err(bad).to_string();
+            assert!(said.contains("ledger.jsonl, line 3"), "{said}");
+            assert_eq!(said.lines().count(), 1, "{said}");
+        }
+        assert!(read(&folder.path().join("absent")).is_err());
+    }
+
+    #[test]
+    fn equal_ledgers_are_accounted_for_once_and_alike() {
+        let ledger = |count| {
+            let charge = Charge::new(Event::Laplace { noise_multiplier: 10.0 }, count);
+            Ledger::from_charges([Charge { sensitivity: Some(count as f64), ..charge }]).expect("valid")
+        };
+        let ledgers = [ledger(1), ledger(5), ledger(1), Ledger::default()];
+        let found = epsilons(ledgers.iter(), 0.0, &Sum);
+        let expected: Vec<f64> = ledgers.iter().map(|ledger| Sum.epsilon(ledger, 0.0)).collect();
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,186 @@
+//! What `[privacy]` means for a problem: the plan of releases, and the gate of each agent.
+
+use crate::error::Mistake;
+use crate::ledger_file;
+use crate::load::Loaded;
+use crate::registry::private_descent;
+use crate::task::{AccountantName, Algorithm, Mechanism, NoiseKind, Privacy, Schedule, Task};
+use sottovoce_algorithms::{Problem, personal::home::Broadcast};
+use sottovoce_core::PeerId;
+use sottovoce_privacy::calibrate::{Split, Uncalibrated};
+use sottovoce_privacy::planted::{Bug, planted};
+use sottovoce_privacy::{Event, Exact, Gate, Idealized, Ledger, Plan, Simulated};
+use std::sync::Arc;
+
+/// A relative margin for the rounding of a norm when points are held against the declared bound.
+const BOUND_MARGIN: f64 = 1e-9;
+
+impl Privacy {
+    /// A bound on |x|_2, intercept included, from what the task declares.
+    pub fn feature_bound(&self, task: &Task) -> f64 {
+        let bound = task.data.feature_bound.expect("a private task has a bound, which its reading has checked");
+        libm::hypot(bound, if task.model.intercept { 1.0 } else { 0.0 })
+    }
+
+    fn event(&self, noise_multiplier: f64) -> Event {
+        match self.mechanism {
+            Mechanism::Gaussian => Event::Gaussian { noise_multiplier },
+            Mechanism::Laplace => Event::Laplace { noise_multiplier },
+        }
+    }
+}
+
+/// The releases of each agent that has data and a neighbour, with the least noise that keeps the budget.
+pub fn plan(task: &Task, privacy: &Privacy, problem: &Problem) -> Result<Plan, Mistake> {
+    let Privacy { mut epsilon, delta, .. } = *privacy;
+    if planted(Bug::BudgetPerRun) {
+        epsilon *= problem.agents() as f64;
+    }
+    let accountant = privacy.accountant.accountant();
+    let calibrated = match task.algorithm {
+        Algorithm::Local => return Ok(Plan::nothing()),
+        Algorithm::InputPerturbation => {
+            // Half for the labels; the features get what that leaves.
+            let labels = Event::RandomizedResponse { epsilon: epsilon / 2.0 };
+            Plan::with_least_noise(|noise| vec![privacy.event(noise), labels], epsilon, delta, accountant)
+        }
+        _ => {
+            let updates = usize::try_from(privacy.updates).expect("at most 2^32 updates");
+            let weights =
+                weights(task, privacy, problem, updates).map_err(|error| unplannable(task, privacy, &error))?;
+            // pure epsilon = 1 / noise_multiplier, rounded up: a multiplier a little above keeps it within its part.
+            let warm = privacy.warm.map(|warm| Event::GammaNorm { noise_multiplier: (1.0 / warm.epsilon).next_up() });
+            let steps = |noise: f64| {
+                let update = |weight: &f64| privacy.event(noise / weight);
+                warm.into_iter().chain(weights.iter().map(update)).collect()
+            };
+            Plan::with_least_noise(steps, epsilon, delta, accountant)
+        }
+    };
+    calibrated.map_err(|error| unplannable(task, privacy, &error))
+}
+
+fn unplannable(task: &Task, privacy: &Privacy, error: &Uncalibrated) -> Mistake {
+    let Privacy { epsilon, updates, .. } = privacy;
+    let what = format!(
+        "privacy.epsilon = {epsilon} cannot be kept over {updates} updates: {error}; accepted: a larger epsilon, fewer \
+         updates or another schedule"
+    );
+    Mistake::file(&task.source, what)
+}
+
+/// How much of the budget each update has, relative to the mean.
+fn weights(task: &Task, privacy: &Privacy, problem: &Problem, updates: usize) -> Result<Vec<f64>, Uncalibrated> {
+    let agents = problem.agents() as u64;
+    let contraction = contraction(privacy.feature_bound(task), problem);
+    let split = match privacy.schedule {
+        Schedule::Uniform => Split::Uniform,
+        Schedule::Proposition2 => Split::PaperProposition2 { contraction },
+        Schedule::Corrected => Split::Corrected { contraction },
+        Schedule::ClockFree => Split::ClockFree { contraction, agents },
+    };
+    // Nobody knows when it will wake; one wake in n is its own.
+    let times: Vec<u64> = (0..updates as u64).map(|k| k * agents).collect();
+    let parts = split.parts(&times, updates as u64 * agents)?;
+    Ok(parts.iter().map(|part| part * updates as f64).collect())
+}
+
+/// C = 1 - sigma / (n L_max), from public bounds alone: sigma >= mu min_i D_ii c_i 2 lambda_i.
+fn contraction(feature_bound: f64, problem: &Problem) -> f64 {
+    let curvature = problem.loss.smoothness().unwrap_or(0.0) * feature_bound * feature_bound;
+    let (mut sigma, mut largest) = (f64::INFINITY, 0.0f64);
+    for id in (0..problem.agents() as u32).map(PeerId) {
+        let (shard, degree) = (problem.shard(id), problem.graph.peers(id).weighted_degree());
+        if degree > 0.0 {
+            let weight = problem.trade_off * shard.confidence * degree;
+            sigma = sigma.min(2.0 * weight * shard.regularization);
+            largest = largest.max(degree + weight * (curvature + 2.0 * shard.regularization));
+        }
+    }
+    if largest > 0.0 && sigma.is_finite() { 1.0 - sigma / (problem.agents() as f64 * largest) } else { 1.0 }
+}
+
+/// Refuses points beyond the declared bound on features. The bound steers step sizes; no guarantee rests on it.
+pub fn check_bound(task: &Task, privacy: &Privacy, problem: &Problem, names: &[String]) -> Result<(), Mistake> {
+    let bound = privacy.feature_bound(task);
+    for (k, name) in names.iter().enumerate() {
+        for (x, _) in problem.data.points(PeerId(k as u32)).iter() {
+            let length = sottovoce_privacy::sensitivity::Norm::L2.of(x);
+            if length > bound * (1.0 + BOUND_MARGIN) {
+                let what = format!(
+                    "agent {name:?} has a point of length {length}, beyond the {bound} that data.feature-bound declares; \
+                     accepted: a larger bound, or data.normalize"
+                );
+                return Err(Mistake::file(&task.data.train.file, what));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The gate of an agent: unplanned without `[privacy]`; with it the plan, or an empty one where there is nothing to tell.
+pub fn gate(loaded: &Loaded, plan: Option<&Arc<Plan>>, id: PeerId) -> Gate<Simulated> {
+    let (Some(privacy), Some(plan)) = (&loaded.task.privacy, plan) else { return Gate::unplanned(Simulated::None) };
+    gate_with(&loaded.problem, plan, id, noise(privacy, loaded.task.run.seed, id))
+}
+
+/// The gate of an agent of a private task, with noise of the caller's.
+pub fn gate_with(problem: &Problem, plan: &Arc<Plan>, id: PeerId, noise: Simulated) -> Gate<Simulated> {
+    let silent = problem.data.size(id) == 0 || problem.graph.peers(id).is_empty();
+    Gate::planned(if silent { Arc::new(Plan::nothing()) } else { plan.clone() }, noise)
+}
+
+/// The noise of an agent, as the task wants it made.
+pub fn noise(privacy: &Privacy, seed: u64, id: PeerId) -> Simulated {
+    let key = if planted(Bug::SeedReuse) { 0 } else { id.0 };
+    match privacy.noise {
+        NoiseKind::Idealized => Simulated::Idealized(Idealized::new(seed, key)),
+        NoiseKind::Exact => Simulated::Exact(Box::new(Exact::seeded(seed, key))),
+    }
+}
+
+/// What everyone can know of each agent's broadcast without looking at it. (Of a noisy copy of data nothing is known.)
+pub fn broadcasts(loaded: &Loaded) -> Result<Vec<Broadcast>, Mistake> {
+    let problem = &loaded.problem;
+    let (Some(privacy), Some(plan)) = (&loaded.task.privacy, &loaded.plan) else { return Ok(Vec::new()) };
+    let descent = private_descent(loaded, privacy)?;
+    let one = |id: PeerId| {
+        let shard = problem.shard(id);
+        match loaded.task.algorithm {
+            Algorithm::CoordinateDescent => {
+                descent.broadcast(shard.points.len(), shard.regularization, shard.confidence, plan)
+            }
+            _ => Broadcast { points: shard.points.len(), scale: 1.0, variance: f64::MAX },
+        }
+    };
+    Ok((0..problem.agents() as u32).map(PeerId).map(one).collect())
+}
+
+/// The largest epsilon of any agent by the task's accountant, and by each of the others.
+pub fn spent(privacy: &Privacy, ledgers: &[Ledger]) -> Vec<(&'static str, f64)> {
+    let most = |name: AccountantName| {
+        ledger_file::epsilons(ledgers.iter(), privacy.delta, name.accountant()).into_iter().fold(0.0, f64::max)
+    };
+    AccountantName::ALL.iter().map(|&name| (name.name(), most(name))).collect()
+}
+
+/// What a careful reader should know about a task's delta.
+pub fn warnings(privacy: &Privacy, problem: &Problem) -> Vec<String> {
+    let delta = privacy.delta;
+    let mut warnings = Vec::new();
+    let most = problem.data.largest();
+    let exposed = (0..problem.agents() as u32).filter(|&id| delta * problem.data.size(PeerId(id)) as f64 > 1.0).count();
+    if exposed > 0 {
+        warnings.push(format!(
+            "delta = {delta} exceeds 1/m for {exposed} agents (the largest has {most} points): a mechanism that publishes one \
+             record in {most} would pass. Choose a delta well below 1/m."
+        ));
+    }
+    if delta * problem.agents() as f64 > 1.0 {
+        warnings.push(format!(
+            "delta = {delta} exceeds 1/n for {} agents: the guarantee may fail for one of them. Choose a smaller delta.",
+            problem.agents()
+        ));
+    }
+    warnings
+}

@@ -1,0 +1,305 @@
+//! The `[privacy]` section: what it may say, and what it may not be combined with.
+
+use super::check::Lines;
+use super::config::{self, HomeConfig, HomeModelConfig, PrivacyConfig, WarmConfig};
+use super::{Algorithm, Data, GraphSource, GraphTask, Mistake, Model, Normalize, required};
+use serde::{Deserialize, Serialize};
+pub use sottovoce_algorithms::personal::home::Home;
+use sottovoce_algorithms::{Loss, personal::private_coordinate_descent::WarmStart};
+use sottovoce_privacy::{Accountant, Sum, Theorem1, Tight, sensitivity::Norm};
+
+/// The budget of each agent, and how it is spent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Privacy {
+    /// Epsilon.
+    pub epsilon: f64,
+    /// Delta.
+    pub delta: f64,
+    /// The noise of each update.
+    pub mechanism: Mechanism,
+    /// B: the largest norm of one example's gradient, in the mechanism's norm.
+    pub clip: f64,
+    /// T_i.
+    pub updates: u64,
+    /// How the budget is divided over the updates.
+    pub schedule: Schedule,
+    /// The private warm start: its part of epsilon, and how it is made.
+    pub warm: Option<Warm>,
+    /// The home models' parameters; `None`: there are none.
+    pub home: Option<Home>,
+    /// What epsilon is counted with.
+    pub accountant: AccountantName,
+    /// How the simulator makes noise.
+    pub noise: NoiseKind,
+}
+
+/// The private warm start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Warm {
+    /// Its part of epsilon.
+    pub epsilon: f64,
+    /// How it is made.
+    pub start: WarmStart,
+}
+
+/// Which noise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mechanism {
+    /// Sensitivity in L2; needs a delta.
+    Gaussian,
+    /// Sensitivity in L1.
+    Laplace,
+}
+
+impl Mechanism {
+    /// The norm of its sensitivity.
+    pub fn norm(self) -> Norm {
+        match self {
+            Mechanism::Gaussian => Norm::L2,
+            Mechanism::Laplace => Norm::L1,
+        }
+    }
+}
+
+/// How a budget is divided over updates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// Equally.
+    Uniform,
+    /// As the 2018 paper's Proposition 2 prints it. A valid split, and not optimal.
+    #[serde(rename = "proposition-2")]
+    Proposition2,
+    /// The corrected proposition.
+    Corrected,
+    /// The corrected proposition, from an agent's own count of wakes.
+    ClockFree,
+}
+
+/// An accountant, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccountantName {
+    /// The best valid one.
+    Tight,
+    /// The 2018 paper's Theorem 1, corrected.
+    #[serde(rename = "theorem-1")]
+    Theorem1,
+    /// Basic composition.
+    Sum,
+}
+
+impl AccountantName {
+    /// All of them.
+    pub const ALL: [AccountantName; 3] = [AccountantName::Tight, AccountantName::Theorem1, AccountantName::Sum];
+
+    /// As a task writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            AccountantName::Tight => "tight",
+            AccountantName::Theorem1 => "theorem-1",
+            AccountantName::Sum => "sum",
+        }
+    }
+
+    /// The accountant itself.
+    pub fn accountant(self) -> &'static dyn Accountant {
+        match self {
+            AccountantName::Tight => &Tight,
+            AccountantName::Theorem1 => &Theorem1,
+            AccountantName::Sum => &Sum,
+        }
+    }
+}
+
+/// How the simulator makes noise. Real peers have no choice: exact, from the system's entropy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoiseKind {
+    /// In floating point: fast.
+    Idealized,
+    /// The samplers of real peers, seeded.
+    Exact,
+}
+
+/// Releases per agent when a task does not say. With home models few and clear updates are worth more than many and noisy ones.
+const UPDATES_DEFAULT: u64 = 1;
+
+/// Wakes of propagation after a warm start when a task does not say.
+const WARM_WAKES_DEFAULT: u32 = 10;
+
+/// Resolves the section, and refuses what would not be private.
+pub(super) fn resolve(
+    config: PrivacyConfig,
+    start: Option<config::Start>,
+    tolerance: bool,
+    task: (&Algorithm, &Data, &GraphTask, &Model),
+    lines: &Lines<'_>,
+) -> Result<Privacy, Mistake> {
+    let (algorithm, data, graph, model) = task;
+    let refuse = |key: &str, what: String| Err(lines.mistake(key, what));
+    match algorithm {
+        Algorithm::CoordinateDescent | Algorithm::InputPerturbation | Algorithm::Local => {}
+        other => {
+            let name = other.name();
+            return refuse(
+                "algorithm",
+                format!(
+                    "{name} sends exact models, so it cannot be private; accepted with [privacy]: \"coordinate-descent\", \
+                     \"input-perturbation\" or \"local\""
+                ),
+            );
+        }
+    }
+    let epsilon = required(config.epsilon, "privacy.epsilon", lines)?;
+    let delta = required(config.delta, "privacy.delta", lines)?;
+    let mechanism = config.mechanism.unwrap_or(Mechanism::Gaussian);
+    if delta == 0.0 && mechanism == Mechanism::Gaussian {
+        return refuse(
+            "privacy.delta",
+            "privacy.delta is 0, and Gaussian noise has no guarantee without a delta; accepted: a delta above 0 and well \
+             below 1 / points, or mechanism = \"laplace\""
+                .to_owned(),
+        );
+    }
+    let Some(bound) = data.feature_bound else {
+        return refuse(
+            "privacy",
+            "a private task needs a public bound on the features, for its step sizes; accepted: data.normalize = \"l2\" \
+             (or \"l1\"), or data.feature-bound = a bound that is known without looking at the data"
+                .to_owned(),
+        );
+    };
+    if matches!(graph.source, GraphSource::Knn { .. }) {
+        return refuse(
+            "graph.kind",
+            "kind = \"knn\" computes the graph from private data, and nothing is charged for that; accepted with \
+             [privacy]: edges = a csv file, or a kind that does not look at the data"
+                .to_owned(),
+        );
+    }
+    if tolerance {
+        return refuse(
+            "run.tolerance",
+            "run.tolerance would end a private run by what the data do; accepted: run.wakes-per-agent, or nothing: \
+             a private run follows its plan"
+                .to_owned(),
+        );
+    }
+    if start == Some(config::Start::Local) {
+        return refuse(
+            "model.start",
+            "model.start = \"local\" would send exact local models; accepted with [privacy]: \"zero\", or \"warm\" \
+             with privacy.warm"
+                .to_owned(),
+        );
+    }
+    // The norm of gradients is at most this for a loss with bounded slopes.
+    let reach = reach(bound, model.intercept, mechanism, data.normalize);
+    let clip = match (config.clip, model.loss) {
+        (Some(clip), _) => clip,
+        (None, Loss::Squared) if *algorithm == Algorithm::CoordinateDescent => {
+            return refuse(
+                "privacy",
+                "privacy.clip is missing, and gradients of the squared loss have no bound of their own; accepted: \
+                 privacy.clip = the largest norm of one example's gradient, chosen without the private data"
+                    .to_owned(),
+            );
+        }
+        (None, _) => reach,
+    };
+    let warm = match (start, config.warm) {
+        (Some(config::Start::Warm), Some(warm)) => Some(warm_start(warm, epsilon, model, lines)?),
+        (Some(config::Start::Warm), None) => {
+            let what = "model.start = \"warm\" needs privacy.warm = { epsilon = .. }";
+            return refuse("model.start", what.to_owned());
+        }
+        (_, Some(_)) => {
+            return refuse("privacy.warm", "privacy.warm has no meaning without model.start = \"warm\"".to_owned());
+        }
+        (_, None) => None,
+    };
+    let home = match config.home {
+        Some(HomeConfig::Off(_)) => None,
+        None => Some(Home::Automatic { feature_bound: libm::hypot(bound, if model.intercept { 1.0 } else { 0.0 }) }),
+        Some(HomeConfig::Model(model)) => Some(Home::Tuned {
+            scale: required(model.scale, "privacy.home.scale", lines)?,
+            trade_off: required(model.trade_off, "privacy.home.trade-off", lines)?,
+        }),
+    };
+    Ok(Privacy {
+        epsilon,
+        delta,
+        mechanism,
+        clip,
+        updates: config.updates.unwrap_or(UPDATES_DEFAULT),
+        schedule: config.schedule.unwrap_or(Schedule::Uniform),
+        warm,
+        home,
+        accountant: config.accountant.unwrap_or(AccountantName::Tight),
+        noise: config.noise.unwrap_or(NoiseKind::Idealized),
+    })
+}
+
+/// The largest |x| in the mechanism's norm, where it is known; 1 where it is not, and clipping does the rest.
+fn reach(bound: f64, intercept: bool, mechanism: Mechanism, normalize: Normalize) -> f64 {
+    let constant = if intercept { 1.0 } else { 0.0 };
+    match mechanism {
+        Mechanism::Gaussian => libm::hypot(bound, constant),
+        Mechanism::Laplace if normalize == Normalize::L2 => 1.0,
+        Mechanism::Laplace => bound + constant,
+    }
+}
+
+fn warm_start(config: WarmConfig, epsilon: f64, model: &Model, lines: &Lines<'_>) -> Result<Warm, Mistake> {
+    let part = required(config.epsilon, "privacy.warm.epsilon", lines)?;
+    if part >= epsilon {
+        let what = format!(
+            "privacy.warm.epsilon is {part} of a budget of {epsilon}: nothing is left for one update; accepted: less than \
+             privacy.epsilon"
+        );
+        return Err(lines.mistake("privacy.warm", what));
+    }
+    if model.loss == Loss::Squared {
+        let what = "a warm start needs a loss with bounded slopes; accepted: model.loss = \"logistic\" or \
+                    \"smoothed-hinge\", or model.start = \"zero\"";
+        return Err(lines.mistake("privacy.warm", what));
+    }
+    let regularization = config.regularization.unwrap_or(1.0);
+    // lambda |theta|^2 <= L(0), which is ln 2 for the logistic loss and at most 1 for the smoothed hinge.
+    let radius = config.radius.unwrap_or_else(|| libm::sqrt(model.loss.value(0.0, 1.0) / regularization));
+    let trade_off = config.trade_off.unwrap_or(model.trade_off);
+    let wakes = config.wakes.unwrap_or(WARM_WAKES_DEFAULT);
+    Ok(Warm { epsilon: part, start: WarmStart { regularization, radius, trade_off, wakes } })
+}
+
+impl Privacy {
+    /// The section as it is written, with every key explicit.
+    pub(super) fn config(&self) -> PrivacyConfig {
+        PrivacyConfig {
+            epsilon: Some(self.epsilon),
+            delta: Some(self.delta),
+            mechanism: Some(self.mechanism),
+            clip: Some(self.clip),
+            updates: Some(self.updates),
+            schedule: Some(self.schedule),
+            warm: self.warm.map(|Warm { epsilon, start }| WarmConfig {
+                epsilon: Some(epsilon),
+                regularization: Some(start.regularization),
+                radius: Some(start.radius),
+                trade_off: Some(start.trade_off),
+                wakes: Some(start.wakes),
+            }),
+            home: match self.home {
+                None => Some(HomeConfig::Off(false)),
+                Some(Home::Automatic { .. }) => None,
+                Some(Home::Tuned { scale, trade_off }) => {
+                    Some(HomeConfig::Model(HomeModelConfig { scale: Some(scale), trade_off: Some(trade_off) }))
+                }
+            },
+            accountant: Some(self.accountant),
+            noise: Some(self.noise),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Where noise comes from.
+//!
+//! | type | law | for |
+//! |---|---|---|
+//! | [`Exact`] over [`OsRandom`] ([`Secret`]) | sampled exactly, on a grid, from the system's entropy | real peers: the only one they take |
+//! | [`Exact`] over a seeded generator | the same sampler, replayable | tests and audits |
+//! | [`Idealized`] | the same laws in plain floating point, fast | large simulations |
+//! | [`Simulated`] | any of these | what a simulator takes |
+//! | [`NoNoise`] | none: for gates without a plan, which never ask | runs without privacy |
+//!
+//! The trait is closed: noise is made in this crate, or not at all.
+
+use crate::Event;
+
+mod exact;
+mod idealized;
+mod simulated;
+
+pub use exact::{Exact, NoEntropy, OsRandom, Secret};
+pub use idealized::Idealized;
+pub use simulated::Simulated;
+
+/// A source of noise for one agent's gate.
+///
+/// The kinds of this crate are all there are. They can be used anywhere:
+///
+/// ```
+/// # use sottovoce_privacy::{Event, Idealized, Noise};
+/// fn perturb(noise: &mut impl Noise, values: &mut [f64]) {
+///     noise.perturb(Event::Laplace { noise_multiplier: 1.0 }, 1.0, values);
+/// }
+///
+/// perturb(&mut Idealized::new(1, 0), &mut [0.5]);
+/// ```
+///
+/// but no other crate can add one:
+///
+/// ```compile_fail,E0277
+/// # use sottovoce_privacy::{Event, Idealized, Noise};
+/// struct Silence;
+///
+/// impl Noise for Silence {
+///     fn perturb(&mut self, event: Event, sensitivity: f64, values: &mut [f64]) {}
+/// }
+/// ```
+pub trait Noise: sealed::Sealed + Send {
+    /// Adds noise of the event's mechanism, scaled to the sensitivity, to each value; for randomized response, flips signs.
+    fn perturb(&mut self, event: Event, sensitivity: f64, values: &mut [f64]);
+}
+
+pub(crate) mod sealed {
+    /// Implemented in this crate only.
+    pub trait Sealed {}
+}
+
+/// The noise of a gate without a plan: there is none, and it is never asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NoNoise;
+
+impl sealed::Sealed for NoNoise {}
+
+impl Noise for NoNoise {
+    fn perturb(&mut self, event: Event, _sensitivity: f64, _values: &mut [f64]) {
+        panic!("a gate without a plan releases nothing by {event:?}");
+    }
+}

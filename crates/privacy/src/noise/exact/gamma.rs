@@ -1,0 +1,86 @@
+//! Noise with density proportional to exp(-|b|_2 / scale) in p dimensions: b = scale G n/|n|, where G follows the Gamma law with
+//! shape p (the sum of p exponentials) and n is normal in p dimensions. Proof: `proofs/gamma-norm.md`.
+//!
+//! Each exponential and normal is an exact sample of which digits are drawn as needed. With as many digits as are drawn, every
+//! coordinate of b is between two known numbers; digits are drawn until all coordinates round to the same whole number at
+//! both ends.
+
+use super::{
+    digits::Bits,
+    grid::{Grid, nearest_between},
+    laws::Deviate,
+};
+use num_bigint::BigUint;
+use rand_chacha::rand_core::CryptoRng;
+
+/// Fraction bits to begin with: with these the first try decides, at any dimension that fits a computer.
+const FRACTION_BITS: usize = 128;
+
+/// The noise of each of `dimension` coordinates, in whole spacings.
+pub(super) fn noise<R: CryptoRng, const WIDTH: u32>(
+    grid: &Grid,
+    dimension: usize,
+    bits: &mut Bits<R, WIDTH>,
+) -> Vec<i128> {
+    match dimension {
+        0 => return Vec::new(),
+        // A direction on the line is a sign: this is the Laplace law.
+        1 => return vec![grid.noise(&mut Deviate::laplace(bits), bits)],
+        _ => {}
+    }
+    let mut exponentials: Vec<_> = (0..dimension).map(|_| Deviate::exponential(bits)).collect();
+    let mut normals: Vec<_> = (0..dimension).map(|_| Deviate::normal(bits)).collect();
+    let mut count = FRACTION_BITS.div_ceil(WIDTH as usize);
+    loop {
+        if let Some(noise) = rounded(grid, &mut exponentials, &mut normals, count, bits) {
+            return noise;
+        }
+        count *= 2;
+    }
+}
+
+/// The whole numbers, if `count` digits of everything decide them.
+pub(super) fn rounded<R: CryptoRng, const WIDTH: u32>(
+    grid: &Grid,
+    exponentials: &mut [Deviate],
+    normals: &mut [Deviate],
+    count: usize,
+    bits: &mut Bits<R, WIDTH>,
+) -> Option<Vec<i128>> {
+    // In units of 2^-drawn, each deviate lies between `at_least` and that plus 1.
+    let drawn = count * WIDTH as usize;
+    let mut at_least =
+        |deviate: &mut Deviate| (BigUint::from(deviate.whole) << drawn) + deviate.fraction.leading(count, bits);
+
+    let mut sum_least = BigUint::from(0u32);
+    for deviate in exponentials.iter_mut() {
+        sum_least += at_least(deviate);
+    }
+    let sum_most = &sum_least + exponentials.len();
+
+    let sizes: Vec<BigUint> = normals.iter_mut().map(at_least).collect();
+    let (mut squares_least, mut squares_most) = (BigUint::from(0u32), BigUint::from(0u32));
+    for size in &sizes {
+        let square = size * size;
+        // (size + 1)^2
+        squares_most += &square + (size << 1) + 1u32;
+        squares_least += square;
+    }
+    let (length_least, length_most) = (squares_least.sqrt(), squares_most.sqrt() + 1u32);
+    if length_least == BigUint::from(0u32) {
+        return None;
+    }
+
+    // scale / g times G/|n|, in units of 2^(exponent - drawn).
+    let (mantissa, exponent) = grid.factor();
+    let ratio_least = (sum_least << drawn) / length_most * mantissa;
+    let ratio_most = ((sum_most << drawn) / length_least + 1u32) * mantissa;
+    let exponent = i64::from(exponent) - 2 * drawn as i64;
+    let coordinate = |(deviate, size): (&Deviate, BigUint)| {
+        let least = &ratio_least * &size;
+        let most = &ratio_most * (size + 1u32);
+        let size = nearest_between(&least, &most, exponent)?;
+        Some(if deviate.is_negative { -size } else { size })
+    };
+    normals.iter().zip(sizes).map(coordinate).collect()
+}

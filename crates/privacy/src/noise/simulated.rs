@@ -1,0 +1,48 @@
+//! Noise in a simulator: any kind, chosen when a run starts.
+
+use super::{Exact, Idealized, NoNoise, Noise, sealed::Sealed};
+use crate::Event;
+use crate::audit::{Recording, Replaying};
+use crate::planted::{Bug, planted};
+use rand_chacha::ChaCha20Rng;
+
+/// The noise of a simulated agent. A real peer does not take it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Simulated {
+    /// The run is not private.
+    None,
+    /// Fast, in floating point.
+    Idealized(Idealized),
+    /// Any, and every release is remembered: for audits.
+    Recording(Box<Recording>),
+    /// None: what comes out is what was recorded. For audits.
+    Replaying(Box<Replaying>),
+    /// What real peers use, but repeatable: for audits.
+    Exact(Box<Exact<ChaCha20Rng>>),
+}
+
+impl Sealed for Simulated {}
+
+impl Noise for Simulated {
+    fn perturb(&mut self, event: Event, sensitivity: f64, values: &mut [f64]) {
+        let sensitivity = if planted(Bug::ScaleHalved) && self.draws() { 0.5 * sensitivity } else { sensitivity };
+        let exact = if planted(Bug::NoNoiseOnOneCoordinate) && self.draws() { values.first().copied() } else { None };
+        match self {
+            Simulated::None => NoNoise.perturb(event, sensitivity, values),
+            Simulated::Idealized(noise) => noise.perturb(event, sensitivity, values),
+            Simulated::Exact(noise) => noise.perturb(event, sensitivity, values),
+            Simulated::Recording(noise) => noise.perturb(event, sensitivity, values),
+            Simulated::Replaying(noise) => noise.perturb(event, sensitivity, values),
+        }
+        if let Some(exact) = exact {
+            values[0] = exact;
+        }
+    }
+}
+
+impl Simulated {
+    /// Whether it makes noise of its own.
+    fn draws(&self) -> bool {
+        !matches!(self, Simulated::Recording(_) | Simulated::Replaying(_))
+    }
+}
