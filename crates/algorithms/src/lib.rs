@@ -6,12 +6,15 @@
 //!
 //! with L_i(theta) = (1/m_i) sum_k l(theta; x_k, y_k) + lambda_i |theta|^2. See [`Problem`].
 
+pub mod boosting;
+pub mod joint;
 pub mod kernel;
 pub mod loss;
 pub mod objective;
 pub mod personal;
 mod problem;
 pub mod reference;
+pub mod stumps;
 #[cfg(test)]
 mod testing;
 mod vector;

@@ -205,3 +205,15 @@ pub(crate) fn means_on_a_path(values: [f64; 3], trade_off: f64) -> Problem {
         points_max: 1.0,
     }
 }
+
+/// A task for boosting: what `k` predictors say, mostly -1 and 1, on the graph of [`random_problem`].
+pub(crate) fn boosting_problem(seed: u64, n: usize, k: usize) -> Problem {
+    let problem = random_problem(seed, n, k, Loss::Logistic);
+    let mut data = Dataset::new(k);
+    for agent in everyone(&problem) {
+        let points = problem.data.points(agent);
+        let answers: Vec<f64> = points.features.iter().map(|x| if x.abs() < 0.1 { *x } else { x.signum() }).collect();
+        data.push_agent(&answers, points.labels);
+    }
+    Problem { data, ..problem }
+}

@@ -1,5 +1,7 @@
 //! Who an agent's neighbours are.
 
+use crate::Coin;
+
 /// One participant, as its driver numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub u32);
@@ -87,6 +89,18 @@ impl<'a> Peers<'a> {
         }
     }
 
+    /// Peer sampling: `count` distinct neighbours, or all where there are no more, into `out`. Every set of that size is
+    /// equally likely; the order within it is not random. Of everyone else, on a complete graph.
+    pub fn sample(&self, count: usize, coin: &mut Coin, out: &mut Vec<PeerId>) {
+        out.clear();
+        let all = self.len();
+        // Floyd's algorithm: as many draws as peers wanted, and no list of those there are.
+        for last in all.saturating_sub(count)..all {
+            let drawn = self.edge(coin.below(last + 1)).peer;
+            out.push(if out.contains(&drawn) { self.edge(last).peer } else { drawn });
+        }
+    }
+
     /// D_ii, the sum of the weights.
     pub fn weighted_degree(&self) -> f64 {
         match *self {
@@ -117,5 +131,26 @@ mod tests {
                 }
             }
         }
+    }
+    /// All ten pairs of five neighbours come up equally often: chi-square with 9 degrees of freedom, bound at 1e-3.
+    #[test]
+    fn every_sample_is_equally_likely_and_without_repetition() {
+        let peers = Peers::Complete { me: 2, n: 6 };
+        let mut counts = std::collections::BTreeMap::new();
+        let mut sample = Vec::new();
+        for event in 0..20_000 {
+            peers.sample(2, &mut Coin::new(3, 2, event), &mut sample);
+            sample.sort_unstable();
+            *counts.entry(sample.clone()).or_insert(0.0) += 1.0;
+        }
+        assert_eq!(counts.len(), 10);
+        assert!(counts.keys().all(|pair| pair[0] < pair[1] && !pair.contains(&PeerId(2))));
+        let chi2: f64 = counts.values().map(|count: &f64| (count - 2000.0) * (count - 2000.0) / 2000.0).sum();
+        assert!(chi2 < 27.9, "{chi2}");
+        peers.sample(9, &mut Coin::new(3, 2, 0), &mut sample);
+        sample.sort_unstable();
+        assert_eq!(sample, [0, 1, 3, 4, 5].map(PeerId));
+        Peers::Listed(&[]).sample(2, &mut Coin::new(3, 2, 0), &mut sample);
+        assert_eq!(sample, []);
     }
 }

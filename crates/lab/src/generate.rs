@@ -11,6 +11,8 @@
 //! The numbers depend on the options alone, on every machine: ChaCha8 for the bits, one stream for each agent, and
 //! `libm` for what is not exact in IEEE arithmetic.
 
+pub mod moons;
+
 use crate::data::below;
 use crate::error::Mistake;
 use crate::folder::Folder;

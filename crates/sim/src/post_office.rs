@@ -24,10 +24,11 @@ pub(crate) struct PostOffice {
     /// By agent: its own last post and the sequence number of it.
     mine: Vec<u32>,
     sequence: Vec<u64>,
-    /// Where each agent's edges begin in `seen` and `seen_sequence`.
+    /// Where each agent's edges begin in `seen` and `seen_sequence`, which are empty for algorithms that never post.
     offsets: Vec<usize>,
     seen: Vec<u32>,
     seen_sequence: Vec<u64>,
+    in_flight_max: usize,
     /// By agent: the last wake of the whole run before a neighbour's move reached it.
     stirred_at: Vec<u64>,
     /// The last wake of the whole run at which an absence or a partition kept a message from its receiver or an agent
@@ -81,6 +82,10 @@ impl PostOffice {
         for id in (0..n as u32).map(PeerId) {
             offsets.push(offsets[id.index()] + graph.peers(id).len());
         }
+        let in_flight_max = IN_FLIGHT_PER_EDGE_MAX * offsets[n].max(1);
+        if len == 0 {
+            offsets.fill(0);
+        }
         PostOffice {
             weather: Weather::new(n, seed, faults),
             versions: Rows::zeros(1, len),
@@ -91,6 +96,7 @@ impl PostOffice {
             seen: vec![UNHEARD; offsets[n]],
             seen_sequence: vec![0; offsets[n]],
             offsets,
+            in_flight_max,
             stirred_at: vec![0; n],
             parted_at: 0,
             wakes_run: 0,
@@ -147,7 +153,7 @@ impl PostOffice {
     }
 
     fn fates(&mut self, from: PeerId, to: PeerId, now: Time, counters: &mut Counters) -> [Option<Time>; 2] {
-        let room = self.in_flight.len() < IN_FLIGHT_PER_EDGE_MAX * self.seen.len().max(1);
+        let room = self.in_flight.len() < self.in_flight_max;
         let fates = if room { self.weather.fates(from, to, now) } else { [None; 2] };
         counters.lost += u64::from(fates == [None; 2]);
         if self.weather.is_cut(from, to, now) {

@@ -4,7 +4,15 @@ mod support;
 
 use sottovoce_algorithms::{
     Loss, Problem, Shard,
-    personal::{admm::Inner, coordinate_descent::Start},
+    joint::{Joint, LogDegree},
+    personal::{
+        admm::Inner,
+        alternating::{Alternating, Turns},
+        coordinate_descent::Start,
+        descent_by_letters::DescentByLetters,
+        frank_wolfe::{FrankWolfe, FrankWolfeConfig, StepSize},
+        graph_learning::{GraphLearning, GraphLearningConfig},
+    },
 };
 use sottovoce_core::{Algorithm, Coin, Graph};
 use sottovoce_sim::{Faults, Partition, Settings};
@@ -55,6 +63,16 @@ fn a_wake_allocates_nothing() {
                 count("coordinate descent", allocations(&algorithm, &problem, &settings, before, wakes));
                 let algorithm = propagation(&problem);
                 count("model propagation", allocations(&algorithm, &problem, &settings, before, wakes));
+                let algorithm = FrankWolfe::new(FrankWolfeConfig {
+                    predictors: 5,
+                    trade_off: problem.trade_off,
+                    radius: 2.0,
+                    step_size: StepSize::GlobalClock,
+                    gap_min: 0.0,
+                    local_rounds: 0,
+                });
+                let algorithm = algorithm.expect("good parameters");
+                count("Frank-Wolfe", allocations(&algorithm, &problem, &settings, before, wakes));
                 for inner in [Inner::default(), Inner::Exact] {
                     let algorithm = admm(&problem, inner);
                     count("ADMM", allocations(&algorithm, &problem, &settings, before, wakes));
@@ -62,6 +80,19 @@ fn a_wake_allocates_nothing() {
             }
         }
     }
+}
+
+/// A new neighbour is new memory; once the graph has settled there is none.
+fn a_settled_graph_allocates_nothing() {
+    let n = 12;
+    let problem = Problem { graph: Graph::Complete { n: 12 }, ..connected_problem(3, n, 4, Loss::Logistic) };
+    let regularizer = LogDegree { sparsity: 0.1, offset: LogDegree::OFFSET };
+    let joint = Joint { trade_off: problem.trade_off, strength: 0.5, regularizer };
+    let graph = GraphLearning::new(GraphLearningConfig { joint, sample: 4 }).expect("good parameters");
+    let learner = DescentByLetters::new(problem.loss, problem.trade_off).expect("good parameters");
+    let algorithm = Alternating::new(learner, graph, Turns::default()).expect("good turns");
+    let (before, wakes) = (n as u64 * 3_000, n as u64 * 1_000);
+    assert_eq!(allocations(&algorithm, &problem, &settings(4), before, wakes), 0, "models and graph by turns");
 }
 
 /// Workers are handed their levels through a queue that allocates now and then, but not for each wake.
@@ -90,6 +121,7 @@ fn an_agent_costs_little(problem: &Problem) {
 #[test]
 fn memory_is_bounded_and_steady() {
     a_wake_allocates_nothing();
+    a_settled_graph_allocates_nothing();
     let graph = Graph::watts_strogatz(20_000, 6, 0.3, 1).expect("a graph");
     let large = problem(alike(&mut Coin::new(1, 0, 0), &[3; 20_000], 20, Loss::Logistic), graph, Loss::Logistic);
     threads_allocate_next_to_nothing(&large);

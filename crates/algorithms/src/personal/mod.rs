@@ -1,17 +1,30 @@
-//! Personalized models over a known graph, one algorithm a file.
+//! Personalized models, one algorithm a file.
 
 pub mod admm;
 #[cfg(test)]
 mod admm_tests;
+pub mod alternating;
 mod config;
 pub mod coordinate_descent;
+pub mod descent_by_letters;
+pub mod frank_wolfe;
+pub mod frank_wolfe_letter;
+#[cfg(test)]
+mod frank_wolfe_tests;
+pub mod graph_learning;
+#[cfg(test)]
+mod graph_learning_tests;
+pub mod graph_letter;
 pub mod home;
 pub mod input_perturbation;
+pub mod learner;
 pub mod letter;
+pub mod links;
 pub mod local;
 pub mod model_propagation;
 pub mod private_coordinate_descent;
 #[cfg(test)]
 mod private_coordinate_descent_tests;
+pub mod sparse;
 
 pub use config::ConfigError;

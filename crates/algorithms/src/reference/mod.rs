@@ -3,10 +3,12 @@
 //! [`local`] needs one agent's data alone and is what an agent itself runs. [`central`] and [`propagation`] see
 //! everybody's data: no agent could run them.
 
+pub mod boosting;
 pub mod central;
 mod central_hinge;
 pub mod cholesky;
 mod dual;
+pub mod graph;
 pub mod local;
 mod newton;
 pub mod propagation;

@@ -1,0 +1,34 @@
+//! The model part of an agent whose neighbours may change.
+
+use crate::Shard;
+use sottovoce_core::{Activity, Cx, PeerId, Reject, Wire};
+use sottovoce_privacy::Exhausted;
+
+/// An algorithm that learns an agent's model from its data and from neighbours that it is told of, and told anew when the graph
+/// changes. It talks by letters, and by their first byte others can tell them from letters about the graph:
+/// theirs are below [`super::graph_letter::KIND_MIN`].
+pub trait Learner: Sync {
+    /// What the agent remembers.
+    type State: Send;
+    /// What it sends.
+    type Letter<'a>: Wire<'a>;
+
+    /// The agent enters, without neighbours and with a model from its own data alone.
+    fn enter(&self, shard: Shard<'_>) -> Self::State;
+
+    /// One step, and the news of it to all neighbours. Without neighbours nothing is sent.
+    fn learn(&self, me: &mut Self::State, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted>;
+
+    /// A letter from a neighbour.
+    fn hear(&self, me: &mut Self::State, from: PeerId, letter: Self::Letter<'_>, cx: &mut Cx<'_>)
+    -> Result<(), Reject>;
+
+    /// The weight of an edge is another now: zero where it is gone. The model of a new neighbour is asked for.
+    fn relink(&self, me: &mut Self::State, peer: PeerId, weight: f64, cx: &mut Cx<'_>) -> Result<(), Exhausted>;
+
+    /// c_u F_u at the model. Computed once for each model.
+    fn cost(&self, me: &mut Self::State, shard: Shard<'_>) -> f64;
+
+    /// The model.
+    fn model<'a>(&self, me: &'a Self::State) -> &'a [f64];
+}

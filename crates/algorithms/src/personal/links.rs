@@ -1,0 +1,204 @@
+//! The weights of one agent's pairs, and how both ends of a pair come to hold the same.
+//!
+//! Each pair has a *keeper*, one of its two ends. The keeper's weight is the truth and the other end has a copy. The keeper of
+//! a pair changes it and says so (settle); the other end proposes a change, and the keeper takes it only if the weight it was computed
+//! from still stands. So two changes at the same time never add up, and a letter that comes twice does nothing twice.
+//!
+//! An agent stores the pairs whose weight is not zero, and no more. To know what "still stands" without a memory of all pairs it
+//! has a clock that counts its changes: each stored pair remembers the clock at its last change, and one number the clock at
+//! the last time a pair was dropped. A proposal quotes the clock of the answer that it rests on; what has changed since
+//! then, or may have been dropped since then, refuses it.
+//!
+//! A copy takes what its keeper says unless it is as of an earlier clock. A lost letter leaves a copy wrong for a while: at every wake an
+//! agent puts right one of its pairs, one after another. Of a pair that it keeps it repeats the weight; of one that it does
+//! not keep it asks whether it is right, and the keeper answers if not. An old letter that brings a dropped copy back is
+//! found out in the same way.
+//!
+//! The degree is the sum of what is stored. No end ever tells the other its degree to overwrite.
+
+use super::graph_letter::GraphLetter;
+use sottovoce_core::{Cx, PeerId, Reject};
+use sottovoce_privacy::Exhausted;
+
+/// One agent's pairs of positive weight.
+#[derive(Clone, Debug)]
+pub struct Links {
+    me: PeerId,
+    /// Sorted by peer.
+    links: Vec<Link>,
+    /// Changes of pairs that this agent keeps.
+    clock: u64,
+    /// The clock when a pair that this agent keeps was last dropped.
+    dropped: u64,
+    /// Peers whose weight has changed since [`Links::changed`] was last emptied.
+    changed: Vec<PeerId>,
+    /// The largest change of a weight since the last wake.
+    moved: f64,
+    /// Whose pair was put right last.
+    turn: PeerId,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    peer: PeerId,
+    weight: f64,
+    /// The keeper's clock.
+    as_of: u64,
+}
+
+/// The end that keeps a pair; each of an agent's pairs is kept by either end about equally often.
+fn keeper(a: PeerId, b: PeerId) -> PeerId {
+    if (a.0 ^ b.0) & 1 == 0 { a.min(b) } else { a.max(b) }
+}
+
+impl Links {
+    /// No pairs yet.
+    pub fn new(me: PeerId) -> Self {
+        Links { me, links: Vec::new(), clock: 0, dropped: 0, changed: Vec::new(), moved: 0.0, turn: me }
+    }
+
+    /// w_uv.
+    pub fn weight(&self, peer: PeerId) -> f64 {
+        self.find(peer).map_or(0.0, |at| self.links[at].weight)
+    }
+
+    /// d_u.
+    pub fn degree(&self) -> f64 {
+        self.links.iter().map(|link| link.weight).sum()
+    }
+
+    /// The pairs of positive weight, by increasing peer.
+    pub fn iter(&self) -> impl Iterator<Item = (PeerId, f64)> + '_ {
+        self.links.iter().map(|link| (link.peer, link.weight))
+    }
+
+    /// How many pairs have a positive weight.
+    pub fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Whether no pair has a positive weight.
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    /// Whether this agent keeps the pair.
+    pub fn keeps(&self, peer: PeerId) -> bool {
+        keeper(self.me, peer) == self.me
+    }
+
+    /// What an answer says about this agent's changes so far.
+    pub fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    /// Peers whose weight has changed; to be emptied by whoever acts on them. A peer may be there twice.
+    pub fn changed(&mut self) -> &mut Vec<PeerId> {
+        &mut self.changed
+    }
+
+    /// The largest change of a weight since the last call.
+    pub fn take_moved(&mut self) -> f64 {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// Changes a pair to `weight`, in an update that rests on what its keeper said `as_of`: at once, or by a proposal.
+    pub fn change(&mut self, peer: PeerId, weight: f64, as_of: u64, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
+        if self.keeps(peer) {
+            self.settle(peer, weight, cx)
+        } else {
+            send(peer, GraphLetter::Propose { as_of, weight }, cx)
+        }
+    }
+
+    /// Another agent's proposal.
+    pub fn proposed(&mut self, peer: PeerId, weight: f64, as_of: u64, cx: &mut Cx<'_>) -> Result<(), Reject> {
+        if !self.keeps(peer) {
+            return Err(Reject::Malformed);
+        }
+        let last = self.find(peer).map_or(self.dropped, |at| self.links[at].as_of);
+        if as_of > self.clock || as_of < last {
+            return Err(Reject::OutOfTurn);
+        }
+        Ok(self.settle(peer, weight, cx)?)
+    }
+
+    /// What the keeper of a pair says.
+    pub fn settled(&mut self, peer: PeerId, weight: f64, as_of: u64) -> Result<(), Reject> {
+        if self.keeps(peer) {
+            return Err(Reject::Malformed);
+        }
+        if self.find(peer).is_ok_and(|at| as_of < self.links[at].as_of) {
+            return Err(Reject::OutOfTurn);
+        }
+        self.store(peer, weight, as_of);
+        Ok(())
+    }
+
+    /// Another agent wants to know whether its copy is right. Only a wrong one is answered.
+    pub fn checked(&mut self, peer: PeerId, weight: f64, cx: &mut Cx<'_>) -> Result<(), Reject> {
+        if !self.keeps(peer) {
+            return Err(Reject::Malformed);
+        }
+        let truth = self.weight(peer);
+        if truth.to_bits() != weight.to_bits() {
+            send(peer, GraphLetter::Settle { as_of: self.clock, weight: truth }, cx)?;
+        }
+        Ok(())
+    }
+
+    /// Puts right the next pair: all of them in as many wakes as there are.
+    pub fn put_right(&mut self, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
+        if self.links.is_empty() {
+            return Ok(());
+        }
+        let at = self.links.partition_point(|link| link.peer <= self.turn) % self.links.len();
+        let Link { peer, weight, .. } = self.links[at];
+        self.turn = peer;
+        if self.keeps(peer) {
+            send(peer, GraphLetter::Settle { as_of: self.clock, weight }, cx)
+        } else {
+            send(peer, GraphLetter::Check { weight }, cx)
+        }
+    }
+
+    fn settle(&mut self, peer: PeerId, weight: f64, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
+        let as_of = self.clock + 1;
+        send(peer, GraphLetter::Settle { as_of, weight }, cx)?;
+        self.clock = as_of;
+        if weight == 0.0 {
+            self.dropped = as_of;
+        }
+        self.store(peer, weight, as_of);
+        Ok(())
+    }
+
+    fn store(&mut self, peer: PeerId, weight: f64, as_of: u64) {
+        let place = self.find(peer);
+        let old = place.map_or(0.0, |at| self.links[at].weight);
+        match place {
+            Ok(at) if weight > 0.0 => self.links[at] = Link { peer, weight, as_of },
+            Ok(at) => {
+                self.links.remove(at);
+            }
+            Err(at) if weight > 0.0 => self.links.insert(at, Link { peer, weight, as_of }),
+            Err(_) => {}
+        }
+        if weight != old {
+            self.moved = self.moved.max((weight - old).abs());
+            self.changed.push(peer);
+        }
+    }
+
+    fn find(&self, peer: PeerId) -> Result<usize, usize> {
+        self.links.binary_search_by_key(&peer, |link| link.peer)
+    }
+}
+
+/// Sends a letter about the graph.
+pub(super) fn send(to: PeerId, letter: GraphLetter<'_>, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
+    // PRIVACY: weights follow from the exact models and losses of both ends, and answers hold them: epsilon = infinity.
+    let letter = cx.gate.reveal(letter)?;
+    cx.outbox.send(to, letter);
+    Ok(())
+}
