@@ -248,20 +248,22 @@ fn add_gradient_of<S: Simd, L: Slopes, C: Cut>(simd: S, cut: C, points: Points<'
     let (features, rest) = points.features.split_at(points.len() / LANES * LANES * p);
     let (labels, rest_labels) = points.labels.as_chunks::<LANES>();
     let slopes = |first, along, labels| cut.cut(first, slopes::<S, L>(simd, along, labels));
-    let blocks = features.chunks_exact(LANES * p).map(|block| block_rows(block, p)).zip(labels);
-    let mut blocks = (0..).step_by(LANES).zip(blocks);
+    let mut blocks = features.chunks_exact(LANES * p).map(|block| block_rows(block, p)).zip(labels);
     // Three blocks are on their way: dots of the newest, slopes of the middle one, rows of the oldest added.
-    let mut middle = blocks.next().map(|(first, (rows, &labels))| (first, rows, labels, dots(simd, rows, theta)));
+    let mut middle = blocks.next().map(|(rows, &labels)| (rows, labels, dots(simd, rows, theta)));
     let mut oldest = None;
-    for (first, (rows, &labels)) in blocks {
+    // The first point of the middle block.
+    let mut first = 0;
+    for (rows, &labels) in blocks {
         let along = match oldest {
             None => dots(simd, rows, theta),
             Some((weights, added)) => dots_and_add(simd, rows, theta, weights, added, out),
         };
-        oldest = middle.map(|(first, rows, labels, along)| (slopes(first, along, labels), rows));
-        middle = Some((first, rows, labels, along));
+        oldest = middle.map(|(rows, labels, along)| (slopes(first, along, labels), rows));
+        middle = Some((rows, labels, along));
+        first += LANES;
     }
-    let last = middle.map(|(first, rows, labels, along)| (slopes(first, along, labels), rows));
+    let last = middle.map(|(rows, labels, along)| (slopes(first, along, labels), rows));
     for (weights, rows) in oldest.into_iter().chain(last) {
         add_rows(simd, weights, rows, out);
     }
