@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The task file; it needs a section [privacy]
+    /// The task file; it needs a section for privacy
     task: PathBuf,
 
     /// Runs in each of two worlds; each mechanism is used 250 times as often

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The task file, with [privacy]
+    /// The task file; it needs a section for privacy
     task: PathBuf,
 
     /// Draw how clearly agents hear each other against the number of updates: a new .svg or .png file

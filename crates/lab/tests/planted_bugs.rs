@@ -140,6 +140,8 @@ fn half_the_noise_is_found_for_every_law() {
     }
 }
 
+/// CHECK 02.j among others: recorded runs are replayed on neighbouring data with what the mechanisms gave out frozen, and every value
+/// that is sent stays the same to the bit. So it is a function of public values and noisy releases.
 #[test]
 fn clean_runs_raise_no_alarm() {
     let runs: u64 = if std::env::var_os("SOTTOVOCE_SOAK").is_some() { 200 } else { 24 };
