@@ -134,9 +134,24 @@ impl Uniform {
         false
     }
 
-    /// The whole number of which the first `count` digits are the digits.
-    pub fn leading<R: CryptoRng, const WIDTH: u32>(&mut self, count: usize, bits: &mut Bits<R, WIDTH>) -> BigUint {
-        let mut number = BigUint::from(0u32);
+    /// The whole number that has the digits of `whole`, followed by the first `count` of this one.
+    pub fn leading<R: CryptoRng, const WIDTH: u32>(
+        &mut self,
+        whole: u64,
+        count: usize,
+        bits: &mut Bits<R, WIDTH>,
+    ) -> BigUint {
+        if WIDTH == WIDE {
+            // The same as below, with one piece of memory: words of 32 bits, the lowest first.
+            let mut words = Vec::with_capacity(2 * count + 2);
+            for index in (0..count).rev() {
+                let digit = self.digit(index, bits);
+                words.extend([digit as u32, (digit >> 32) as u32]);
+            }
+            words.extend([whole as u32, (whole >> 32) as u32]);
+            return BigUint::new(words);
+        }
+        let mut number = BigUint::from(whole);
         for index in 0..count {
             number <<= WIDTH;
             number += self.digit(index, bits);

@@ -49,8 +49,7 @@ pub(super) fn rounded<R: CryptoRng, const WIDTH: u32>(
 ) -> Option<Vec<i128>> {
     // In units of 2^-drawn, each deviate lies between `at_least` and that plus 1.
     let drawn = count * WIDTH as usize;
-    let mut at_least =
-        |deviate: &mut Deviate| (BigUint::from(deviate.whole) << drawn) + deviate.fraction.leading(count, bits);
+    let mut at_least = |deviate: &mut Deviate| deviate.fraction.leading(deviate.whole, count, bits);
 
     let mut sum_least = BigUint::from(0u32);
     for deviate in exponentials.iter_mut() {
@@ -76,10 +75,13 @@ pub(super) fn rounded<R: CryptoRng, const WIDTH: u32>(
     let ratio_least = (sum_least << drawn) / length_most * mantissa;
     let ratio_most = ((sum_most << drawn) / length_least + 1u32) * mantissa;
     let exponent = i64::from(exponent) - 2 * drawn as i64;
+    // Between ratio_least x size and ratio_most x (size + 1) there is at most this, whichever the size.
+    let largest = sizes.iter().max()? + 1u32;
+    let spread = (&ratio_most - &ratio_least) * largest + &ratio_most;
     let coordinate = |(deviate, size): (&Deviate, BigUint)| {
-        let least = &ratio_least * &size;
-        let most = &ratio_most * (size + 1u32);
-        let size = nearest_between(&least, &most, exponent)?;
+        let least = &ratio_least * size;
+        let most = &least + &spread;
+        let size = nearest_between(least, most, exponent)?;
         Some(if deviate.is_negative { -size } else { size })
     };
     normals.iter().zip(sizes).map(coordinate).collect()

@@ -99,10 +99,10 @@ impl Grid {
         let mut count = 1;
         loop {
             let drawn = count * WIDTH as usize;
-            let number = (BigUint::from(deviate.whole) << drawn) + deviate.fraction.leading(count, bits);
+            let number = deviate.fraction.leading(deviate.whole, count, bits);
             let least = number * self.mantissa;
             let most = &least + self.mantissa;
-            if let Some(size) = nearest_between(&least, &most, i64::from(self.exponent) - drawn as i64) {
+            if let Some(size) = nearest_between(least, most, i64::from(self.exponent) - drawn as i64) {
                 return size;
             }
             count += 1;
@@ -124,7 +124,7 @@ impl Grid {
 
 /// The whole number nearest to every number between least 2^exponent and most 2^exponent, if there is one such; [`BEYOND`] if
 /// they all are at least that.
-pub(super) fn nearest_between(least: &BigUint, most: &BigUint, exponent: i64) -> Option<i128> {
+pub(super) fn nearest_between(least: BigUint, most: BigUint, exponent: i64) -> Option<i128> {
     if least.bits() > 0 && least.bits() as i64 + exponent > 126 {
         return Some(BEYOND);
     }

@@ -20,7 +20,7 @@ fn bits<const WIDTH: u32>(seed: u8) -> Narrow<WIDTH> {
 /// The first 60 binary digits or more, rounded to a double.
 fn double<const WIDTH: u32>(deviate: &mut Deviate, bits: &mut Narrow<WIDTH>) -> f64 {
     let count = 60usize.div_ceil(WIDTH as usize);
-    let digits = u128::try_from(deviate.fraction.leading(count, bits)).expect("at most 124 bits");
+    let digits = u128::try_from(deviate.fraction.leading(0, count, bits)).expect("at most 124 bits");
     let size = deviate.whole as f64 + libm::scalbn(digits as f64, -((count as u32 * WIDTH) as i32));
     if deviate.is_negative { -size } else { size }
 }
@@ -181,7 +181,7 @@ fn values_and_sums_beyond_the_grid_stop_at_its_ends() {
 
 #[test]
 fn a_number_is_rounded_only_when_both_ends_agree() {
-    let between = |least: u32, most: u32, exponent| nearest_between(&least.into(), &most.into(), exponent);
+    let between = |least: u32, most: u32, exponent| nearest_between(least.into(), most.into(), exponent);
     assert_eq!(between(20, 23, -3), Some(3), "2.5 to 2.9");
     assert_eq!(between(19, 21, -3), None, "2.4 to 2.6");
     assert_eq!(between(19, 20, -3), None, "2.4 to 2.5: the end itself is doubtful");
@@ -209,7 +209,7 @@ fn noise_is_the_deviate_times_the_scale_to_the_nearest_whole_number() {
                 let mut deviate = draw(&mut wide);
                 let noise = grid.noise(&mut deviate, &mut wide);
                 // Twice the noise, plus and minus one, with 192 digits of the deviate.
-                let number = (BigUint::from(deviate.whole) << 192u32) + deviate.fraction.leading(3, &mut wide);
+                let number = deviate.fraction.leading(deviate.whole, 3, &mut wide);
                 let doubled = (number * mantissa) << (exponent + 201) as u32;
                 let size = BigUint::from(noise.unsigned_abs()) << 393u32;
                 let one = BigUint::from(1u32) << 392u32;
