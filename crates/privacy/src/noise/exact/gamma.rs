@@ -58,17 +58,18 @@ pub(super) fn rounded<R: CryptoRng, const WIDTH: u32>(
     let sum_most = &sum_least + exponentials.len();
 
     let sizes: Vec<BigUint> = normals.iter_mut().map(at_least).collect();
-    let (mut squares_least, mut squares_most) = (BigUint::from(0u32), BigUint::from(0u32));
+    let (mut squares, mut sum) = (BigUint::from(0u32), BigUint::from(0u32));
     for size in &sizes {
-        let square = size * size;
-        // (size + 1)^2
-        squares_most += &square + (size << 1) + 1u32;
-        squares_least += square;
+        squares += size * size;
+        sum += size;
     }
-    let (length_least, length_most) = (squares_least.sqrt(), squares_most.sqrt() + 1u32);
+    let length_least = squares.sqrt();
     if length_least == BigUint::from(0u32) {
         return None;
     }
+    // The sum of (size + 1)^2 is larger than that of size^2 by d = 2 sum + p, and sqrt(x + d) <= sqrt(x) + d / (2 sqrt(x)); sqrt(x) is
+    // below length_least + 1, and the quotient is rounded down.
+    let length_most = ((sum << 1) + normals.len()) / (&length_least << 1) + &length_least + 2u32;
 
     // scale / g times G/|n|, in units of 2^(exponent - drawn).
     let (mantissa, exponent) = grid.factor();
