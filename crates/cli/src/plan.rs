@@ -29,7 +29,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     };
     screen::warn(output, &outlook.warnings);
     let by_updates = outlook::by_updates(&loaded, &outlook, outlook.epsilon);
-    let untuned_home = matches!(loaded.task.privacy.and_then(|privacy| privacy.home), Some(Home::Automatic { .. }));
+    let untuned_home = matches!(loaded.task.privacy.and_then(|privacy| privacy.home), Some(Home::Automatic));
     let suggested = outlook::suggested_updates(&by_updates, untuned_home).filter(|_| outlook.calibrated);
     if let Some(picture) = picture {
         draw(&loaded, &outlook, &by_updates, picture)?;

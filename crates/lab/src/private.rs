@@ -150,7 +150,7 @@ pub fn broadcasts(loaded: &Loaded) -> Result<Vec<Broadcast>, Mistake> {
             Algorithm::CoordinateDescent => {
                 descent.broadcast(shard.points.len(), shard.regularization, shard.confidence, plan)
             }
-            _ => Broadcast { points: shard.points.len(), scale: 1.0, variance: f64::MAX },
+            _ => Broadcast { points: shard.points.len(), scale: 1.0, variance: f64::INFINITY, length_squared: 1.0 },
         }
     };
     Ok((0..problem.agents() as u32).map(PeerId).map(one).collect())

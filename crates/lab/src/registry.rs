@@ -71,6 +71,11 @@ pub fn private_descent(loaded: &Loaded, privacy: &task::Privacy) -> Result<Priva
         clip: privacy.clip,
         norm: privacy.mechanism.norm(),
         feature_bound: privacy.feature_bound(task),
+        l1_features: match task.data.normalize {
+            task::Normalize::L1 => true,
+            task::Normalize::L2 => false,
+            task::Normalize::None => privacy.mechanism == task::Mechanism::Laplace,
+        },
         warm: privacy.warm.map(|warm| warm.start),
     };
     PrivateCoordinateDescent::new(config).map_err(|error| Mistake::file(&task.source, error.to_string()))

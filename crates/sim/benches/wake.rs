@@ -133,6 +133,7 @@ fn report_private(problem: &Problem, wakes_per_agent: u64, rounds: usize, json: 
         clip: 1.0,
         norm: Norm::L2,
         feature_bound: (dimension as f64).sqrt(),
+        l1_features: false,
         warm: None,
     })
     .expect("good parameters");

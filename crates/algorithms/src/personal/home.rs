@@ -36,14 +36,10 @@ use sottovoce_core::{PeerId, Peers, Posts};
 /// |---|---|---|---|
 /// | scale | s | above 0 | automatic |
 /// | trade-off | mu_h | above 0 | automatic |
-/// | feature-bound | R | above 0 | the task's |
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Home {
     /// From what is known of the noise.
-    Automatic {
-        /// R: models are taken to be of the order of 1 / R.
-        feature_bound: f64,
-    },
+    Automatic,
     /// As tuned.
     Tuned {
         /// s.
@@ -60,28 +56,25 @@ pub struct Broadcast {
     pub points: usize,
     /// s_j: how many times too short the broadcast is on average, its updates being few.
     pub scale: f64,
-    /// v_j: the variance of s_j Theta_j by noise, per coordinate.
+    /// v_j: the variance of s_j Theta_j by noise, per coordinate; infinity where nothing is known.
     pub variance: f64,
+    /// r^2: the squared length that points are taken to have, so that models are of the order of 1 / r.
+    pub length_squared: f64,
 }
 
-/// v_0 p R^2: how far apart neighbours' models are taken to be. It and the next one are guesses that gain at every budget on the
+/// v_0 p r^2: how far apart neighbours' models are taken to be. It and the next one are guesses that gain at every budget on the
 /// synthetic task of the 2018 paper (seeds 101 to 103, p = 20 to 100, epsilon = 0.15 to 5).
 const DISTANCE_SQUARED: f64 = 5.0;
 
-/// tau^2 p R^2: how large models are taken to be.
+/// tau^2 p r^2: how large models are taken to be.
 const LENGTH_SQUARED: f64 = 3.0;
 
 impl Home {
     /// Checks the parameters.
     pub fn check(self) -> Result<Self, ConfigError> {
-        match self {
-            Home::Automatic { feature_bound } => {
-                positive("feature-bound", feature_bound)?;
-            }
-            Home::Tuned { scale, trade_off } => {
-                positive("home.scale", scale)?;
-                positive("home.trade-off", trade_off)?;
-            }
+        if let Home::Tuned { scale, trade_off } = self {
+            positive("home.scale", scale)?;
+            positive("home.trade-off", trade_off)?;
         }
         Ok(self)
     }
@@ -110,11 +103,12 @@ impl Home {
                 heard.for_each(|(k, weight, known)| add(k, weight * known.points as f64, 1.0));
                 (scale, trade_off * shard.confidence)
             }
-            Home::Automatic { feature_bound } => {
-                let unit = p as f64 * feature_bound * feature_bound;
-                let (spread, length) = (DISTANCE_SQUARED / unit, LENGTH_SQUARED / unit);
+            Home::Automatic => {
+                let (mut spread, mut length) = (0.0, 0.0);
                 let (mut sum, mut squares) = (0.0, 0.0);
-                for (k, edge, known) in heard {
+                for (k, edge, known) in heard.filter(|(.., known)| known.variance.is_finite()) {
+                    let unit = p as f64 * known.length_squared;
+                    (spread, length) = (DISTANCE_SQUARED / unit, LENGTH_SQUARED / unit);
                     let variance = known.variance + spread;
                     let weight = edge / variance;
                     add(k, weight, known.scale);
@@ -154,7 +148,7 @@ mod tests {
                 let (shard, peers) = (problem.shard(me), problem.graph.peers(me));
                 let posts = Posts::Board { rows: &rows, me };
                 let size = |id: PeerId| problem.data.size(id);
-                let known = |id| Broadcast { points: size(id), scale: 1.0, variance: 1.0 };
+                let known = |id| Broadcast { points: size(id), scale: 1.0, variance: 1.0, length_squared: 1.0 };
                 let model = home.model(&shard, peers, posts, known);
                 let total: f64 = peers.iter().map(|edge| edge.weight * size(edge.peer) as f64).sum();
                 if total == 0.0 {
@@ -184,12 +178,14 @@ mod tests {
         let me = PeerId(0);
         let shard = problem.shard(me);
         let posts = Posts::Board { rows: &rows, me };
-        let known = |variance| move |_| Broadcast { points: 5, scale: 1.0, variance };
+        let known = |variance| move |_| Broadcast { points: 5, scale: 1.0, variance, length_squared: 1.0 };
         let model = home.model(&shard, problem.graph.peers(me), posts, known(1.0));
         assert!(largest_difference(&model, &solitary_model(&shard)) < 1e-5);
         // Noise without end is not listened to.
-        let model = Home::Automatic { feature_bound: 1.0 }.model(&shard, problem.graph.peers(me), posts, known(1e12));
+        let model = Home::Automatic.model(&shard, problem.graph.peers(me), posts, known(1e12));
         assert!(largest_difference(&model, &solitary_model(&shard)) < 1e-5);
+        let model = Home::Automatic.model(&shard, problem.graph.peers(me), posts, known(f64::INFINITY));
+        assert_eq!(model, solitary_model(&shard), "nothing is known of what was heard");
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub struct PrivateCoordinateDescentConfig {
     pub norm: Norm,
     /// R, a public bound on every |x|_2.
     pub feature_bound: f64,
+    /// Whether it bounds |x|_1 as well. Only home models read it.
+    pub l1_features: bool,
     /// A private warm start. The plan's first step is then its release.
     pub warm: Option<WarmStart>,
 }
@@ -126,26 +128,42 @@ impl PrivateCoordinateDescent {
     /// neighbours average away some of each other's noise is not counted.
     pub fn broadcast(&self, points: usize, regularization: f64, confidence: f64, plan: &Plan) -> Broadcast {
         if points == 0 {
-            return Broadcast { points, scale: 1.0, variance: f64::INFINITY };
+            return Broadcast { points, scale: 1.0, variance: f64::INFINITY, length_squared: 1.0 };
         }
-        let sensitivity = sensitivity::of_clipped_mean(self.config.clip, points);
+        let PrivateCoordinateDescentConfig { dimension, clip, norm, feature_bound, l1_features, .. } = self.config;
+        let p = dimension as f64;
+        // Points that point everywhere alike: |x|_1 = sqrt(2 p / pi) |x|_2. A bound on |x|_1 makes them that much shorter.
+        let l1 = libm::sqrt(2.0 * p / core::f64::consts::PI);
+        let length = if l1_features { feature_bound / l1.max(1.0) } else { feature_bound };
+        // At theta = 0 slopes are 1/2, and what is longer than the clip is cut.
+        let gradient = 0.5 * length * if norm == Norm::L1 { l1 } else { 1.0 };
+        let cut = (clip / gradient).min(1.0);
+        let sensitivity = sensitivity::of_clipped_mean(clip, points);
         let alpha = 1.0 / (1.0 + self.config.trade_off * confidence * (self.smoothness + 2.0 * regularization));
         let step = alpha * self.config.trade_off * confidence;
-        let curvature = self.smoothness / self.config.dimension as f64 + 2.0 * regularization;
+        let loss_curvature = self.config.loss.smoothness().unwrap_or(0.0);
+        let curvature = loss_curvature * length * length / p + 2.0 * regularization;
         let (mut left, mut variance) = (1.0, 0.0);
         for event in plan.steps() {
             let noise = match *event {
                 Event::Gaussian { noise_multiplier } => noise_multiplier * sensitivity,
                 Event::Laplace { noise_multiplier } => core::f64::consts::SQRT_2 * noise_multiplier * sensitivity,
-                // A warm start only helps; how much depends on the data.
+                Event::GammaNorm { noise_multiplier } => {
+                    // A warm start: |b|^2 is p (p + 1) scale^2 on average, and models are brought back to the radius.
+                    if let Some(warm) = self.config.warm {
+                        let scale = noise_multiplier * self.warm_sensitivity(warm, points);
+                        variance = ((p + 1.0) * scale * scale).min(warm.radius * warm.radius / p);
+                    }
+                    continue;
+                }
                 _ => continue,
             };
             let keep = 1.0 - step * curvature;
             left *= keep;
             variance = keep * keep * variance + step * step * noise * noise;
         }
-        let scale = 1.0 / (1.0 - left).max(1e-12);
-        Broadcast { points, scale, variance: scale * scale * variance }
+        let scale = 1.0 / ((1.0 - left) * cut).max(1e-12);
+        Broadcast { points, scale, variance: scale * scale * variance, length_squared: length * length }
     }
 
     /// The noise of the warm start must cover this: how far the regularized local model can move, in L2.

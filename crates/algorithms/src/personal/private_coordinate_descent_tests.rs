@@ -18,6 +18,7 @@ fn config(problem: &Problem) -> PrivateCoordinateDescentConfig {
         clip: 1e9,
         norm: Norm::L2,
         feature_bound: 10.0,
+        l1_features: false,
         warm: None,
     }
 }

@@ -222,7 +222,7 @@ pub(super) fn resolve(
     };
     let home = match config.home {
         Some(HomeConfig::Off(_)) => None,
-        None => Some(Home::Automatic { feature_bound: libm::hypot(bound, if model.intercept { 1.0 } else { 0.0 }) }),
+        None => Some(Home::Automatic),
         Some(HomeConfig::Model(model)) => Some(Home::Tuned {
             scale: required(model.scale, "privacy.home.scale", lines)?,
             trade_off: required(model.trade_off, "privacy.home.trade-off", lines)?,
@@ -293,7 +293,7 @@ impl Privacy {
             }),
             home: match self.home {
                 None => Some(HomeConfig::Off(false)),
-                Some(Home::Automatic { .. }) => None,
+                Some(Home::Automatic) => None,
                 Some(Home::Tuned { scale, trade_off }) => {
                     Some(HomeConfig::Model(HomeModelConfig { scale: Some(scale), trade_off: Some(trade_off) }))
                 }

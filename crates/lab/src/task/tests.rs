@@ -238,7 +238,7 @@ fn a_private_task_has_the_documented_defaults_and_reads_back_as_itself() {
     let privacy = task.privacy.expect("a section");
     assert_eq!((privacy.mechanism, privacy.clip, privacy.updates), (Mechanism::Gaussian, 1.0, 1));
     assert_eq!((privacy.schedule, privacy.warm, privacy.accountant), (Schedule::Uniform, None, AccountantName::Tight));
-    assert_eq!((privacy.home, privacy.noise), (Some(Home::Automatic { feature_bound: 1.0 }), NoiseKind::Idealized));
+    assert_eq!((privacy.home, privacy.noise), (Some(Home::Automatic), NoiseKind::Idealized));
     assert_eq!((task.model.start, task.run.wakes_per_agent), (Start::Zero, 22));
     let intercept = parse(&PRIVATE.replace("[privacy]", "intercept = true\n[privacy]")).expect("a private task");
     assert!((intercept.privacy.expect("a section").clip - 2.0f64.sqrt()).abs() < 1e-12);
