@@ -62,8 +62,8 @@ pub struct Broadcast {
     pub length_squared: f64,
 }
 
-/// v_0 p r^2: how far apart neighbours' models are taken to be. It and the next one are guesses that gain at every budget on the
-/// synthetic task of the 2018 paper (seeds 101 to 103, p = 20 to 100, epsilon = 0.15 to 5).
+/// v_0 p r^2: how far apart neighbours' models are taken to be. It and the next one are guesses: on the synthetic task of the 2018
+/// paper (seeds 101 to 103, p = 20 to 100, epsilon = 0.15 to 10) they gain up to 0.13, and lose at most 0.004 where there is little to hear.
 const DISTANCE_SQUARED: f64 = 5.0;
 
 /// tau^2 p r^2: how large models are taken to be.
