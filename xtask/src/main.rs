@@ -14,7 +14,10 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let done = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test(),
-        ["soak"] => run("soak", cargo(&["test", "--release", "--workspace"]).env("SOTTOVOCE_SOAK", "1")),
+        ["soak"] => {
+            let words = ["test", "--release", "--workspace", "--", "--include-ignored"];
+            run("soak", cargo(&words).env("SOTTOVOCE_SOAK", "1"))
+        }
         ["bench"] => run("bench", &mut cargo(&["bench", "--package", "sottovoce-sim", "--bench", "wake"])),
         _ => {
             eprint!("{HELP}");

@@ -11,7 +11,7 @@ use sottovoce_algorithms::{
     stumps::Stumps,
 };
 use sottovoce_core::{Graph, PeerId, Rows};
-use sottovoce_sim::{Clock, Counters, Faults, Partition, Schedule, Settings, Simulation, Status};
+use sottovoce_sim::{Clock, Counters, Faults, Schedule, Settings, Simulation, Status};
 use support::*;
 
 const RADIUS: f64 = 2.0;
@@ -30,19 +30,6 @@ fn frank_wolfe(problem: &Problem, step_size: StepSize, gap_min: f64) -> FrankWol
     let (predictors, trade_off) = (problem.dimension(), problem.trade_off);
     let config = FrankWolfeConfig { predictors, trade_off, radius: RADIUS, step_size, gap_min, local_rounds: 0 };
     FrankWolfe::new(config).expect("good parameters")
-}
-
-fn stormy() -> Faults {
-    Faults {
-        loss: 0.3,
-        duplicate: 0.1,
-        delay_mean: 2.0,
-        delay_max: 10.0,
-        leave: 0.2,
-        partitions: vec![Partition { from: 20.0, to: 60.0, share: 0.5 }],
-        until: 150.0,
-        ..Faults::default()
-    }
 }
 
 /// How many copies there are, and how many of them are not what their owner has now.
@@ -67,7 +54,7 @@ fn copies<'w, D: Fn(PeerId) -> sottovoce_algorithms::Shard<'w> + Sync>(
 #[test]
 fn check_01_m_models_never_leave_the_ball() {
     for step_size in [StepSize::GlobalClock, StepSize::LocalClock, StepSize::Descent] {
-        for faults in [Faults::default(), stormy()] {
+        for faults in [Faults::default(), storm()] {
             let problem = stumped(mixed_problem(1, 15, 3, Loss::Logistic), 15);
             let algorithm = frank_wolfe(&problem, step_size, 0.0);
             let mut run = start(&algorithm, &problem, &Settings { faults, ..settings(1) });
@@ -109,7 +96,7 @@ fn check_01_n_copies_are_exact_again_after_a_storm() {
         let problem = boosting_problem(seed, 12);
         let algorithm = frank_wolfe(&problem, StepSize::LocalClock, 0.0);
         let mut run =
-            start(&algorithm, &problem, &Settings { clock: Clock::Poisson, faults: stormy(), ..settings(seed) });
+            start(&algorithm, &problem, &Settings { clock: Clock::Poisson, faults: storm(), ..settings(seed) });
         while run.now().0 < 140.0 {
             run.advance(12);
         }
@@ -209,7 +196,7 @@ fn the_gap_certifies_the_end_and_everyone_comes_to_rest() {
     let gap_min = 1e-2;
     let algorithm = frank_wolfe(&problem, StepSize::Descent, gap_min);
     let least = value(&problem, &minimum(&problem, RADIUS, 1e-9));
-    for faults in [Faults::default(), stormy()] {
+    for faults in [Faults::default(), storm()] {
         let mut run = start(&algorithm, &problem, &Settings { tolerance: Some(1e-9), faults, ..settings(7) });
         assert_eq!(run.advance(10 * 20_000), Status::Quiet);
         let whole = gap(&problem, RADIUS, &run.models());
@@ -223,7 +210,7 @@ fn the_gap_certifies_the_end_and_everyone_comes_to_rest() {
 fn models_stay_sparse_and_the_same_seed_gives_the_same_bits() {
     let problem = stumped(mixed_problem(8, 15, 4, Loss::Logistic), 100);
     let algorithm = frank_wolfe(&problem, StepSize::GlobalClock, 0.0);
-    for faults in [Faults::default(), stormy()] {
+    for faults in [Faults::default(), storm()] {
         let settings = Settings { faults, ..settings(8) };
         let runs: Vec<Rows> = [1, 2]
             .map(|threads| {

@@ -1,5 +1,7 @@
 //! Model propagation and gossip ADMM, run by the simulator, against the central solvers.
 
+mod support;
+
 use sottovoce_algorithms::{
     Dataset, Loss, Problem, Regularization,
     personal::{
@@ -11,7 +13,7 @@ use sottovoce_algorithms::{
     reference::{central, local::solitary_models, propagation},
 };
 use sottovoce_core::{Algorithm, Coin, Graph, PeerId, Rows};
-use sottovoce_sim::{Clock, Faults, Partition, Settings, Simulation, Status};
+use sottovoce_sim::{Clock, Faults, Settings, Simulation, Status};
 
 const SMOOTH: [Loss; 3] = [Loss::Logistic, Loss::Squared, Loss::SmoothedHinge];
 
@@ -81,17 +83,7 @@ fn settings(seed: u64) -> Settings {
 }
 
 fn stormy(seed: u64) -> Settings {
-    let faults = Faults {
-        loss: 0.3,
-        duplicate: 0.1,
-        delay_mean: 2.0,
-        delay_max: 10.0,
-        leave: 0.2,
-        partitions: vec![Partition { from: 20.0, to: 60.0, share: 0.5 }],
-        until: 150.0,
-        ..Faults::default()
-    };
-    Settings { clock: Clock::Poisson, faults, ..settings(seed) }
+    Settings { clock: Clock::Poisson, faults: support::storm(), ..settings(seed) }
 }
 
 fn largest_difference(a: &Rows, b: &Rows) -> f64 {

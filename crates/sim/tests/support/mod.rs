@@ -12,7 +12,7 @@ use sottovoce_algorithms::{
     },
 };
 use sottovoce_core::{Algorithm, Coin, Graph, PeerId, Rows};
-use sottovoce_sim::{Clock, Faults, Schedule, Settings, Simulation};
+use sottovoce_sim::{Clock, Faults, Partition, Schedule, Settings, Simulation};
 
 /// All losses that have a gradient everywhere.
 pub const SMOOTH: [Loss; 3] = [Loss::Logistic, Loss::Squared, Loss::SmoothedHinge];
@@ -126,6 +126,20 @@ pub fn any_problem(seed: u64) -> Problem {
 /// One thread, a uniform clock, no tolerance, no faults.
 pub fn settings(seed: u64) -> Settings {
     Settings { clock: Clock::Uniform, seed, threads: 1, tolerance: None, faults: Faults::default() }
+}
+
+/// Everything that can go wrong for a while, and then all is well.
+pub fn storm() -> Faults {
+    Faults {
+        loss: 0.3,
+        duplicate: 0.1,
+        delay_mean: 2.0,
+        delay_max: 10.0,
+        leave: 0.2,
+        partitions: vec![Partition { from: 20.0, to: 60.0, share: 0.5 }],
+        until: 150.0,
+        ..Faults::default()
+    }
 }
 
 /// Coordinate descent for this problem.
