@@ -401,3 +401,18 @@ fn a_record_that_is_no_record_stops_nobody_and_moves_no_more_than_another() {
         assert!(Norm::L2.of(&difference) <= sensitivity, "{bad}: {a:?} {b:?} above {sensitivity}");
     }
 }
+
+#[test]
+fn updates_begin_when_the_wakes_of_propagation_are_over() {
+    let problem = random_problem(6, 9, 3, Loss::Logistic);
+    let warm = WarmStart { regularization: 0.5, radius: 1.0, trade_off: 2.0, wakes: 3 };
+    let config = PrivateCoordinateDescentConfig { warm: Some(warm), ..config(&problem) };
+    let algorithm = PrivateCoordinateDescent::new(config).expect("good parameters");
+    let update = Event::Gaussian { noise_multiplier: 5.0 };
+    let steps = vec![Event::GammaNorm { noise_multiplier: 3.0 }, update, update];
+    let plan = Arc::new(Plan::new(steps, 100.0, 1e-3, &Sum).expect("a large budget"));
+    for (wakes, released) in [(3, 1), (4, 2), (5, 3), (9, 3)] {
+        let (_, gates, _) = run(&algorithm, &problem, &plan, wakes);
+        assert_eq!(gates[0].ledger().releases(), released, "after {wakes} wakes");
+    }
+}
