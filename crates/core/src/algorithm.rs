@@ -55,8 +55,8 @@ pub enum Reject {
     /// The bytes are no message of this algorithm.
     #[error("not a message of this algorithm")]
     Malformed,
-    /// A number is NaN or infinite.
-    #[error("a number is not finite")]
+    /// A number is NaN, infinite, or beyond [`NUMBER_MAX`](crate::wire::NUMBER_MAX).
+    #[error("a number is not finite, or beyond all bounds")]
     NotFinite,
     /// A vector has another length than the task's models.
     #[error("a vector of the wrong length")]

@@ -12,6 +12,9 @@ use crate::Reject;
 /// The longest letter that is encoded or decoded.
 pub const LETTER_BYTES_MAX: usize = 1 << 24;
 
+/// Numbers beyond this are taken from no peer: products of two of them, and sums of many, are still finite.
+pub const NUMBER_MAX: f64 = 1e75;
+
 /// The size of an encoded post of `len` numbers.
 pub fn post_bytes(len: usize) -> u64 {
     8 + 8 * len as u64
@@ -57,18 +60,18 @@ impl Wire<'_> for NoLetter {
 pub enum Numbers<'a> {
     /// As the sender holds them.
     Plain(&'a [f64]),
-    /// As they arrived: a multiple of eight bytes, every number finite.
+    /// As they arrived: a multiple of eight bytes, every number finite and at most [`NUMBER_MAX`].
     Encoded(&'a [u8]),
 }
 
 impl<'a> Numbers<'a> {
-    /// Takes bytes from a peer: whole, finite numbers or nothing.
+    /// Takes bytes from a peer: whole numbers of at most [`NUMBER_MAX`], or nothing.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Reject> {
         if bytes.len() > LETTER_BYTES_MAX || !bytes.len().is_multiple_of(8) {
             return Err(Reject::Malformed);
         }
         let numbers = Numbers::Encoded(bytes);
-        if !numbers.iter().all(f64::is_finite) {
+        if !numbers.iter().all(|number| number.abs() <= NUMBER_MAX) {
             return Err(Reject::NotFinite);
         }
         Ok(numbers)
@@ -121,7 +124,7 @@ mod tests {
 
     #[test]
     fn numbers_come_back_to_the_bit_and_bad_ones_never() {
-        let values = [1.5, -0.0, f64::MIN_POSITIVE, 1e300];
+        let values = [1.5, -0.0, f64::MIN_POSITIVE, -NUMBER_MAX];
         let mut bytes = Vec::new();
         Numbers::Plain(&values).encode(&mut bytes);
         let mut back = [0.0; 4];
@@ -130,6 +133,7 @@ mod tests {
         assert_eq!(Numbers::decode(&bytes[1..]), Err(Reject::Malformed));
         assert_eq!(Numbers::decode(&f64::NAN.to_le_bytes()), Err(Reject::NotFinite));
         assert_eq!(Numbers::decode(&f64::INFINITY.to_le_bytes()), Err(Reject::NotFinite));
+        assert_eq!(Numbers::decode(&NUMBER_MAX.next_up().to_le_bytes()), Err(Reject::NotFinite));
         assert_eq!(Numbers::Plain(&values).copy_to(&mut [0.0; 3]), Err(Reject::WrongDimension));
     }
 }

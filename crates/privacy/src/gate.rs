@@ -10,6 +10,11 @@ use thiserror::Error;
 #[error("this release is not covered by the agent's privacy budget; nothing was released")]
 pub struct Exhausted;
 
+/// A ledger holds something else than the first steps of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the ledger holds charges that are not the first steps of this plan")]
+pub struct OtherPlan;
+
 /// Charges the ledger, then lets a value out; or refuses, and lets nothing out.
 ///
 /// Without a plan, exact values may leave, at epsilon = infinity. With one, exactly its steps may, each with its noise.
@@ -60,6 +65,32 @@ impl<N: Noise> Gate<N> {
     /// A gate with an empty ledger that lets this plan happen, once.
     pub fn planned(plan: Arc<Plan>, noise: N) -> Self {
         Gate { plan: Some(plan), done: 0, ledger: Ledger::default(), noise }
+    }
+
+    /// The gate of an agent that was here before. It goes on behind the charges of its ledger, which must be the first steps of the
+    /// plan, or, without a plan, exact values.
+    ///
+    /// # Privacy
+    /// The ledger is the one that was durable before the last value left. An older one would let steps happen twice, with fresh noise;
+    /// whoever keeps ledgers sees to it that there is none.
+    pub fn resumed(plan: Option<Arc<Plan>>, ledger: Ledger, noise: N) -> Result<Self, OtherPlan> {
+        let done = usize::try_from(ledger.releases()).map_err(|_| OtherPlan)?;
+        let bare = ledger.charges().map(|charge| Charge::new(charge.event, charge.count));
+        let mut charged = Ledger::default();
+        bare.for_each(|charge| charged.record(charge));
+        let expected = match &plan {
+            None => Ledger::from_charges((done > 0).then(|| Charge::new(Event::Reveal, done as u64))),
+            Some(plan) => {
+                let steps = plan.steps().get(..done).ok_or(OtherPlan)?;
+                Ledger::from_charges(steps.iter().map(|&event| Charge::new(event, 1)))
+            }
+        };
+        // A ledger's entries stand in the order of their first release, so equal histories are equal ledgers.
+        if expected.as_ref() != Ok(&charged) {
+            return Err(OtherPlan);
+        }
+        let done = if plan.is_some() { done } else { 0 };
+        Ok(Gate { plan, done, ledger, noise })
     }
 
     /// Where its noise comes from.
@@ -177,6 +208,43 @@ mod tests {
         assert_eq!(gate.ledger().releases(), 3);
         let charge = *gate.ledger().charges().next().expect("an entry");
         assert_eq!((charge.sensitivity, charge.count), (Some(0.5), 3));
+    }
+
+    #[test]
+    fn an_agent_that_comes_back_has_only_the_rest_of_its_plan() {
+        for done in 0..=3 {
+            let mut gate = planned(3);
+            for _ in 0..done {
+                gate.release(&mut [0.0], 0.5).expect("planned");
+            }
+            let noise = Idealized::new(2, 0);
+            let mut back = Gate::resumed(gate.plan.clone(), gate.ledger().clone(), noise).expect("the same plan");
+            assert_eq!(back.ledger(), gate.ledger());
+            for _ in done..3 {
+                back.release(&mut [0.0], 0.5).expect("not yet released");
+            }
+            assert_eq!(back.release(&mut [0.0], 0.5), Err(Exhausted));
+        }
+    }
+
+    #[test]
+    fn a_ledger_of_another_plan_is_refused() {
+        let gaussian = |noise_multiplier| Event::Gaussian { noise_multiplier };
+        let plan = |steps| Some(Arc::new(Plan::new(steps, 5.0, 1e-3, &Tight).expect("cheap")));
+        let resumed = |plan, charges: &[Charge]| {
+            let ledger = Ledger::from_charges(charges.iter().copied()).expect("valid");
+            Gate::resumed(plan, ledger, Idealized::new(1, 0)).map(|gate| gate.done)
+        };
+        let mixed = || plan(vec![gaussian(10.0), gaussian(20.0), gaussian(10.0)]);
+        assert_eq!(resumed(mixed(), &[Charge::new(gaussian(10.0), 1), Charge::new(gaussian(20.0), 1)]), Ok(2));
+        assert_eq!(resumed(mixed(), &[Charge::new(gaussian(20.0), 1)]), Err(OtherPlan), "out of order");
+        assert_eq!(resumed(mixed(), &[Charge::new(gaussian(10.0), 2)]), Err(OtherPlan), "the second is another");
+        assert_eq!(resumed(mixed(), &[Charge::new(gaussian(11.0), 1)]), Err(OtherPlan));
+        assert_eq!(resumed(mixed(), &[Charge::new(gaussian(10.0), 4)]), Err(OtherPlan), "more than the plan");
+        assert_eq!(resumed(mixed(), &[Charge::new(Event::Reveal, 1)]), Err(OtherPlan));
+        assert_eq!(resumed(None, &[Charge::new(gaussian(10.0), 1)]), Err(OtherPlan), "it was private");
+        assert_eq!(resumed(None, &[Charge::new(Event::Reveal, 5)]), Ok(0));
+        assert_eq!(resumed(None, &[]), Ok(0));
     }
 
     #[test]

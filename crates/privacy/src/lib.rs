@@ -28,7 +28,7 @@ pub mod sensitivity;
 
 pub use account::{Accountant, Gaussian, Optimal, Pld, Rdp, Sum, Theorem1, Tight, gaussian_delta, gaussian_epsilon};
 pub use event::{Audience, BadCharge, Event};
-pub use gate::{Exhausted, Gate};
+pub use gate::{Exhausted, Gate, OtherPlan};
 pub use ledger::{Charge, Ledger};
 pub use noise::{Exact, Idealized, NoEntropy, NoNoise, Noise, OsRandom, Secret, Simulated};
 pub use plan::{BadPlan, Plan};

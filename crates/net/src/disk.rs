@@ -1,0 +1,116 @@
+//! Where a store's bytes lie.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// One file that grows at its end, or is replaced as a whole. What was written before a [`Disk::sync`] that succeeded is there after
+/// a power loss; of what came later, any part may be.
+pub trait Disk {
+    /// All bytes; none where there is no file yet.
+    fn read(&mut self) -> io::Result<Vec<u8>>;
+
+    /// Adds bytes at the end.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Returns when everything appended is safe.
+    fn sync(&mut self) -> io::Result<()>;
+
+    /// Puts these bytes in place of all others, safely: after a power loss there are either the old ones or the new ones.
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// A file in a folder that one process at a time may use.
+#[derive(Debug)]
+pub struct FileDisk {
+    folder: PathBuf,
+    file: File,
+    /// Held while this value lives; the system lets go of it when the process ends, however it ends.
+    _lock: File,
+}
+
+const LOG: &str = "store.log";
+const LOG_NEW: &str = "store.log.new";
+const LOCK: &str = "store.lock";
+
+/// The largest file that is read.
+pub const STORE_BYTES_MAX: u64 = 1 << 30;
+
+impl FileDisk {
+    /// Opens or makes the folder, for the owner alone.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] when another process has it.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        make_private_folder(folder)?;
+        let lock = private().read(true).append(true).create(true).open(folder.join(LOCK))?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => io::Error::new(io::ErrorKind::WouldBlock, "another process uses this store"),
+            TryLockError::Error(error) => error,
+        })?;
+        let file = open_log(folder)?;
+        sync_folder(folder)?;
+        Ok(FileDisk { folder: folder.to_owned(), file, _lock: lock })
+    }
+
+    /// Whether a folder holds a store.
+    pub fn exists(folder: &Path) -> bool {
+        folder.join(LOG).exists()
+    }
+}
+
+impl Disk for FileDisk {
+    fn read(&mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let mut file = File::open(self.folder.join(LOG))?;
+        if file.metadata()?.len() > STORE_BYTES_MAX {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "a store has at most 1 GiB"));
+        }
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let (new, log) = (self.folder.join(LOG_NEW), self.folder.join(LOG));
+        let mut file = private().write(true).create(true).truncate(true).open(&new)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&new, &log)?;
+        sync_folder(&self.folder)?;
+        self.file = open_log(&self.folder)?;
+        Ok(())
+    }
+}
+
+fn open_log(folder: &Path) -> io::Result<File> {
+    private().read(true).append(true).create(true).open(folder.join(LOG))
+}
+
+/// Options for files that nobody else may read.
+pub fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Makes a folder, and those above it, for the owner alone.
+pub fn make_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
+/// A new name is safe only when its folder is.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}

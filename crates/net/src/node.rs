@@ -1,0 +1,556 @@
+//! One peer, without sockets and without a clock: its agent, its store, what it heard and what it has to say.
+//!
+//! The order is always the same: the agent acts behind its gate, which charges; the charge, the agent's new state and the bytes to be
+//! sent go into the store as one record; only then can [`Node::outgoing`] hand them out. Whoever moves bytes, and whatever breaks
+//! between two calls, cannot change that order.
+//!
+//! A peer that starts says nothing new before some neighbours have told it the highest number they saw from it. A store that was
+//! rolled back, copied or lost shows itself by that, and the peer refuses to go on ([`Fault::RolledBack`]).
+
+use crate::disk::Disk;
+use crate::frame::{Refusals, Seen};
+use crate::group::Group;
+use crate::store::{Heard, Numbered, Owner, SavedLetter, Step, Store, StoreError};
+use sottovoce_core::{Algorithm, CannotResume, Coin, Cx, Neighbours, Outbox, Posts, Rows, Time, UNHEARD};
+use sottovoce_privacy::{Gate, Ledger, NoEntropy, OtherPlan, Plan, Secret};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use thiserror::Error;
+
+mod conversation;
+
+pub use conversation::Outgoing;
+
+/// Letters that wait for one neighbour; of more, the oldest are lost.
+pub const LETTERS_MAX: usize = 64;
+
+/// An agent is quiet after this many wakes in a row in which neither it nor a neighbour moved.
+pub const STILL_WAKES: u32 = 10;
+
+/// The row of an agent's own post among the versions; neighbours follow.
+const MINE: u32 = UNHEARD + 1;
+
+/// What a peer does, for whom, and how far it may go.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Keys the agent's coins.
+    pub seed: u64,
+    /// What it may release; `None`: everything, exactly.
+    pub plan: Option<Arc<Plan>>,
+    /// How many points it has, which is public.
+    pub points: u64,
+    /// How many neighbours must have told what they saw before anything new is said; all, where there are fewer.
+    pub witnesses: usize,
+    /// After this many wakes it only listens.
+    pub wakes_max: Option<u64>,
+    /// It is quiet when it and its neighbours move by at most a tenth of this.
+    pub tolerance: Option<f64>,
+    /// How far from its own model a neighbour's post counts; what is further away is moved to that distance.
+    pub pull_limit: Option<f64>,
+}
+
+/// Why a peer cannot go on. Nothing has been sent that the store does not hold.
+#[derive(Debug, Error)]
+pub enum Fault {
+    /// The store fails.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Somebody has seen more than the store knows of.
+    #[error(
+        "neighbour {neighbour:?} has seen message {seen} of this peer, and the store ends at {own}: it was rolled back, copied or lost, so \
+         its budget cannot be trusted; accepted: the newest store of this peer, or a new task with a new budget"
+    )]
+    RolledBack {
+        /// Who says so.
+        neighbour: String,
+        /// The highest number it saw.
+        seen: u64,
+        /// The highest number in the store.
+        own: u64,
+    },
+    /// The saved state is of no use.
+    #[error("the store cannot be resumed: {0}")]
+    State(#[from] CannotResume),
+    /// The ledger is not of this plan.
+    #[error("the store cannot be resumed: {0}; accepted: the task as it was when the store was made")]
+    Plan(#[from] OtherPlan),
+    /// No noise.
+    #[error(transparent)]
+    Entropy(#[from] NoEntropy),
+    /// The plan does not hold what the agent must release as it enters.
+    #[error("the plan does not hold what the agent releases as it enters; nothing was sent")]
+    Unplanned,
+    /// It has failed before.
+    #[error("the peer has failed before; nothing is sent any more")]
+    Failed,
+}
+
+/// What a wake came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Woke {
+    /// The agent acted.
+    Acted,
+    /// It waits for neighbours to tell what they have seen.
+    Asking,
+    /// It has had all its wakes.
+    Done,
+}
+
+/// What happened so far, since this process began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames that were dropped, by reason.
+    pub refusals: Refusals,
+    /// Frames of ours that others dropped.
+    pub refused_by_others: u64,
+    /// Wakes at which the plan had nothing left for what the agent wanted to say.
+    pub exhausted: u64,
+    /// Vectors delivered, as the papers count them.
+    pub vectors_sent: u64,
+    /// Bytes of delivered posts and letters, as the simulator counts them.
+    pub bytes_sent: u64,
+    /// Letters that were given up.
+    pub letters_lost: u64,
+}
+
+/// One peer.
+pub struct Node<'d, A: Algorithm, D> {
+    algorithm: &'d A,
+    data: A::Data<'d>,
+    group: Group,
+    rules: Rules,
+    store: Store<D>,
+    gate: Gate<Secret>,
+    phase: Phase<A::State>,
+    /// By position of the neighbour.
+    others: Vec<Other>,
+    /// The zero vector, its own post, then its neighbours' by position.
+    versions: Rows,
+    /// The same, with neighbours' posts within the pull limit.
+    limited: Option<Rows>,
+    seen: Vec<u32>,
+    mine: u32,
+    wakes: u64,
+    events: u64,
+    time: Time,
+    last_number: u64,
+    post_number: u64,
+    /// Positions of neighbours that said something since the last record.
+    news: BTreeSet<usize>,
+    /// Letters of the last record, which may not have been delivered.
+    letters: Vec<SavedLetter>,
+    still: u32,
+    moved: f64,
+    counters: Counters,
+    outbox: Outbox,
+    scratch: Vec<f64>,
+}
+
+/// How far a peer has come.
+enum Phase<S> {
+    /// It asks what others have seen.
+    Asking(Option<Box<Step>>),
+    /// It is there.
+    Awake(S),
+    /// It goes no further.
+    Failed,
+}
+
+/// What is known of a neighbour.
+#[derive(Clone, Debug, Default)]
+struct Other {
+    seen: Seen,
+    points: Option<u64>,
+    /// It has told what it saw since this process began.
+    is_witness: bool,
+    /// It has not got the last post.
+    wants_post: bool,
+    letters: VecDeque<Waiting>,
+}
+
+/// A letter on its way.
+#[derive(Clone, Debug)]
+struct Waiting {
+    number: u64,
+    vectors: u64,
+    bytes: Vec<u8>,
+}
+
+/// A neighbour, as its peer sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Neighbour<'n> {
+    /// Its name.
+    pub name: &'n str,
+    /// The weight of the edge.
+    pub weight: f64,
+    /// The number of its last post; zero before the first.
+    pub post: u64,
+    /// How many points it says it has.
+    pub points: Option<u64>,
+    /// What it posted last.
+    pub values: Option<&'n [f64]>,
+}
+
+impl<'d, A: Algorithm, D: Disk> Node<'d, A, D> {
+    /// Opens a peer's store, or begins one. Nothing is computed and nothing can be said before [`Node::wake`].
+    pub fn open(
+        algorithm: &'d A,
+        data: A::Data<'d>,
+        group: Group,
+        rules: Rules,
+        owner: &Owner,
+        disk: D,
+    ) -> Result<Self, Fault> {
+        let (store, saved) = Store::open(disk, owner)?;
+        let (count, len) = (group.peers().len(), algorithm.post_len());
+        let ledger = saved.as_ref().map(|step| step.ledger.clone()).unwrap_or_default();
+        let gate = Gate::resumed(rules.plan.clone(), ledger, Secret::from_os()?)?;
+        let mut node = Node {
+            algorithm,
+            data,
+            store,
+            gate,
+            phase: Phase::Failed,
+            others: vec![Other::default(); count],
+            versions: Rows::zeros(if len == 0 { 0 } else { 2 + count }, len),
+            limited: None,
+            seen: vec![UNHEARD; count],
+            mine: UNHEARD,
+            wakes: 0,
+            events: 0,
+            time: Time::default(),
+            last_number: 0,
+            post_number: 0,
+            news: BTreeSet::new(),
+            letters: Vec::new(),
+            still: 0,
+            moved: f64::INFINITY,
+            counters: Counters::default(),
+            outbox: Outbox::default(),
+            scratch: Vec::new(),
+            group,
+            rules,
+        };
+        if let Some(step) = &saved {
+            node.recall(step)?;
+        }
+        node.phase = Phase::Asking(saved.map(Box::new));
+        Ok(node)
+    }
+
+    /// Puts back what the store holds, except the agent's state.
+    fn recall(&mut self, step: &Step) -> Result<(), Fault> {
+        let len = self.versions.row_len();
+        let fits = |post: &Numbered| post.values.len() == len && post.values.iter().all(|value| value.is_finite());
+        (self.wakes, self.events, self.time) = (step.wakes, step.events, Time(step.time));
+        self.last_number = step.last_number;
+        if let Some(post) = &step.post {
+            if !fits(post) {
+                return Err(CannotResume::Malformed.into());
+            }
+            self.versions.row_mut(MINE as usize).copy_from_slice(&post.values);
+            (self.mine, self.post_number) = (MINE, post.number);
+        }
+        self.letters.clone_from(&step.letters);
+        for k in 0..self.others.len() {
+            let name = self.group.name(k);
+            let waiting = step.letters.iter().filter(|letter| letter.to == name);
+            // How many vectors are in it was counted when it was written.
+            let waiting =
+                waiting.map(|letter| Waiting { number: letter.number, vectors: 0, bytes: letter.bytes.clone() });
+            self.others[k].letters = waiting.collect();
+            self.others[k].wants_post = step.post.is_some();
+            let Some(heard) = step.heard.get(name).filter(|heard| heard.key == self.group.key(k)) else { continue };
+            self.others[k].points = heard.points;
+            self.others[k].seen.letter = heard.letter;
+            if let Some(post) = heard.post.as_ref().filter(|post| fits(post)) {
+                self.others[k].seen.post = post.number;
+                self.versions.row_mut(MINE as usize + 1 + k).copy_from_slice(&post.values);
+                self.seen[k] = MINE + 1 + k as u32;
+            }
+        }
+        Ok(())
+    }
+
+    /// The agent's clock ticks. `now` is the time since this process began.
+    pub fn wake(&mut self, now: Time) -> Result<Woke, Fault> {
+        match &self.phase {
+            Phase::Failed => return Err(Fault::Failed),
+            Phase::Asking(_) if !self.has_witnesses() => return Ok(Woke::Asking),
+            Phase::Asking(_) => self.enter()?,
+            Phase::Awake(_) => {}
+        }
+        if self.rules.wakes_max.is_some_and(|most| self.wakes >= most) {
+            return Ok(Woke::Done);
+        }
+        self.wakes += 1;
+        let at = Time(self.time.0.max(now.0));
+        self.time = at;
+        let activity = self.act(|algorithm, state, data, cx| algorithm.on_wake(state, data, cx))?;
+        match activity {
+            Ok(activity) => {
+                self.moved = activity.moved;
+                let step = self.rules.tolerance.map_or(0.0, |tolerance| tolerance / f64::from(STILL_WAKES));
+                self.still = if activity.moved <= step { self.still.saturating_add(1) } else { 0 };
+            }
+            Err(_) => self.counters.exhausted += 1,
+        }
+        Ok(Woke::Acted)
+    }
+
+    fn has_witnesses(&self) -> bool {
+        let wanted = self.rules.witnesses.min(self.others.len());
+        self.others.iter().filter(|other| other.is_witness).count() >= wanted
+    }
+
+    /// The agent enters, or comes back.
+    fn enter(&mut self) -> Result<(), Fault> {
+        let Phase::Asking(saved) = std::mem::replace(&mut self.phase, Phase::Failed) else { return Ok(()) };
+        self.outbox.clear();
+        let (algorithm, data) = (self.algorithm, self.data);
+        let is_new = saved.is_none();
+        let neighbours = match &saved {
+            Some(step) if step.neighbours == self.group.weights() => Neighbours::Same,
+            _ => Neighbours::Changed,
+        };
+        let mut cx = Cx {
+            me: self.group.me,
+            now: self.time,
+            peers: self.group.peers(),
+            coin: Coin::new(self.rules.seed, self.group.me.0, self.events),
+            gate: &mut self.gate,
+            posts: Posts::PerEdge { versions: &self.versions, mine: self.mine, seen: &self.seen },
+            scratch: &mut self.scratch,
+            outbox: &mut self.outbox,
+        };
+        let state = match &saved {
+            None => algorithm.start(data, &mut cx).map_err(|_| Fault::Unplanned)?,
+            Some(step) => algorithm.resume(&step.state, neighbours, data, &mut cx)?,
+        };
+        if !is_new {
+            // Coming back releases nothing.
+            self.outbox.clear();
+        }
+        self.phase = Phase::Awake(state);
+        self.finish(is_new)
+    }
+
+    /// Lets the agent act, then makes safe what it did and queues what it said.
+    fn act<R>(&mut self, event: impl FnOnce(&A, &mut A::State, A::Data<'d>, &mut Cx<'_>) -> R) -> Result<R, Fault> {
+        let Phase::Awake(state) = &mut self.phase else { return Err(Fault::Failed) };
+        self.events += 1;
+        self.outbox.clear();
+        let before = self.gate.ledger().releases();
+        let versions = match self.rules.pull_limit {
+            None => &self.versions,
+            Some(limit) => within(limit, &self.versions, self.mine, &self.seen, &mut self.limited),
+        };
+        let mut cx = Cx {
+            me: self.group.me,
+            now: self.time,
+            peers: self.group.peers(),
+            coin: Coin::new(self.rules.seed, self.group.me.0, self.events),
+            gate: &mut self.gate,
+            posts: Posts::PerEdge { versions, mine: self.mine, seen: &self.seen },
+            scratch: &mut self.scratch,
+            outbox: &mut self.outbox,
+        };
+        let result = event(self.algorithm, state, self.data, &mut cx);
+        let charged = self.gate.ledger().releases() != before;
+        self.finish(charged)?;
+        Ok(result)
+    }
+
+    /// Commits what the outbox holds, then queues it.
+    fn finish(&mut self, charged: bool) -> Result<(), Fault> {
+        let has_letters = self.outbox.letters().next().is_some();
+        let posted = self.outbox.posted().filter(|post| {
+            // An exact post that says what the last one said need not be said again. A private one was charged.
+            let same = || self.mine == MINE && bits_equal(post, self.versions.row(MINE as usize));
+            !(self.gate.is_without_privacy() && same())
+        });
+        if posted.is_none() && !has_letters && (self.gate.is_without_privacy() || !charged) && !self.is_first() {
+            return Ok(());
+        }
+        let mut last_number = self.last_number;
+        let mut number = || {
+            last_number += 1;
+            last_number
+        };
+        let post = posted.map(|values| Numbered { number: number(), values: values.to_vec() });
+        let mut letters = Vec::new();
+        for (to, vectors, bytes) in self.outbox.letters() {
+            letters.push((to, Waiting { number: number(), vectors, bytes: bytes.to_vec() }));
+        }
+        self.letters.clear();
+        for (to, letter) in &letters {
+            let to = self.group.names[to.index()].clone();
+            self.letters.push(SavedLetter { to, number: letter.number, bytes: letter.bytes.clone() });
+        }
+        self.last_number = last_number;
+        let step = self.step(post.as_ref());
+        self.commit(&step)?;
+        if let Some(post) = post {
+            self.versions.row_mut(MINE as usize).copy_from_slice(&post.values);
+            (self.mine, self.post_number) = (MINE, post.number);
+            self.others.iter_mut().for_each(|other| other.wants_post = true);
+        }
+        for (to, letter) in letters {
+            let Some(k) = self.group.peers().position(to) else { continue };
+            let queue = &mut self.others[k].letters;
+            if queue.len() == LETTERS_MAX {
+                queue.pop_front();
+                self.counters.letters_lost += 1;
+            }
+            queue.push_back(letter);
+        }
+        Ok(())
+    }
+
+    /// Whether nothing has been committed yet.
+    fn is_first(&self) -> bool {
+        self.events == 0 && self.last_number == 0
+    }
+
+    fn step(&self, post: Option<&Numbered>) -> Step {
+        let mut state = Vec::new();
+        if let Phase::Awake(agent) = &self.phase {
+            self.algorithm.save(agent, &mut state);
+        }
+        let own = || Numbered { number: self.post_number, values: self.versions.row(MINE as usize).to_vec() };
+        let heard = |&k: &usize| {
+            let other = &self.others[k];
+            let values = || self.versions.row(self.seen[k] as usize).to_vec();
+            let post = (self.seen[k] != UNHEARD).then(|| Numbered { number: other.seen.post, values: values() });
+            let key = self.group.key(k).to_owned();
+            (self.group.name(k).to_owned(), Heard { key, post, letter: other.seen.letter, points: other.points })
+        };
+        Step {
+            wakes: self.wakes,
+            events: self.events,
+            time: self.time.0,
+            last_number: self.last_number,
+            ledger: self.gate.ledger().clone(),
+            post: post.cloned().or_else(|| (self.mine == MINE).then(own)),
+            letters: self.letters.clone(),
+            state,
+            neighbours: self.group.weights(),
+            heard: self.news.iter().map(heard).collect(),
+        }
+    }
+
+    fn commit(&mut self, step: &Step) -> Result<(), Fault> {
+        if let Err(error) = self.store.commit(step) {
+            self.phase = Phase::Failed;
+            return Err(error.into());
+        }
+        self.news.clear();
+        Ok(())
+    }
+
+    /// Makes safe what was heard since the last record, if anything was. For quiet moments, and before a stop.
+    pub fn save(&mut self) -> Result<(), Fault> {
+        match self.phase {
+            Phase::Failed => Err(Fault::Failed),
+            Phase::Awake(_) if !self.news.is_empty() => {
+                let step = self.step(None);
+                self.commit(&step)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The agent's model, for its owner; none before it has entered.
+    pub fn model(&self) -> Option<&[f64]> {
+        let own: &[f64] = if self.versions.row_len() == 0 { &[] } else { self.versions.row(self.mine as usize) };
+        match &self.phase {
+            Phase::Awake(state) => Some(self.algorithm.model(state, own)),
+            _ => None,
+        }
+    }
+
+    /// What has been released so far.
+    pub fn ledger(&self) -> &Ledger {
+        self.gate.ledger()
+    }
+
+    /// Whom it learns with.
+    pub fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// Its neighbours, by position.
+    pub fn neighbours(&self) -> impl Iterator<Item = Neighbour<'_>> {
+        let heard = |k: usize| (self.seen[k] != UNHEARD).then(|| self.versions.row(self.seen[k] as usize));
+        self.others.iter().enumerate().map(move |(k, other)| Neighbour {
+            name: self.group.name(k),
+            weight: self.group.peers().edge(k).weight,
+            post: other.seen.post,
+            points: other.points,
+            values: heard(k),
+        })
+    }
+
+    /// What happened.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Wakes so far, in all processes.
+    pub fn wakes(&self) -> u64 {
+        self.wakes
+    }
+
+    /// The agent's time so far.
+    pub fn time(&self) -> Time {
+        self.time
+    }
+
+    /// The number of its last post; zero before the first.
+    pub fn post_number(&self) -> u64 {
+        self.post_number
+    }
+
+    /// The highest number of a message.
+    pub fn last_number(&self) -> u64 {
+        self.last_number
+    }
+
+    /// Whether it still asks what others have seen.
+    pub fn is_asking(&self) -> bool {
+        matches!(self.phase, Phase::Asking(_))
+    }
+
+    /// Whether it has nothing to do: it and its neighbours have not moved for a while, or it has had all its wakes, or its plan is done.
+    pub fn is_quiet(&self) -> bool {
+        let planned =
+            self.rules.plan.as_ref().is_some_and(|plan| self.gate.ledger().releases() == plan.steps().len() as u64);
+        let still = self.rules.tolerance.is_some() && self.still >= STILL_WAKES;
+        !self.is_asking() && (still || planned || self.rules.wakes_max.is_some_and(|most| self.wakes >= most))
+    }
+
+    /// Whether every neighbour has got everything.
+    pub fn is_delivered(&self) -> bool {
+        self.others.iter().all(|other| other.letters.is_empty() && !other.wants_post)
+    }
+}
+
+fn bits_equal(a: &[f64], b: &[f64]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
+}
+
+/// The versions, with neighbours' posts moved to within `limit` of the agent's own.
+fn within<'r>(limit: f64, versions: &Rows, mine: u32, seen: &[u32], out: &'r mut Option<Rows>) -> &'r Rows {
+    let out = out.get_or_insert_with(|| versions.clone());
+    out.values_mut().copy_from_slice(versions.values());
+    for &version in seen.iter().filter(|&&version| version != UNHEARD) {
+        let own = versions.row(mine as usize);
+        let row = out.row_mut(version as usize);
+        let distance = row.iter().zip(own).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt();
+        if distance > limit {
+            let share = limit / distance;
+            row.iter_mut().zip(own).for_each(|(value, own)| *value = own + share * (*value - own));
+        }
+    }
+    out
+}
