@@ -14,6 +14,7 @@ pub mod objective;
 pub mod personal;
 mod problem;
 pub mod reference;
+mod saved;
 pub mod stumps;
 #[cfg(test)]
 mod testing;

@@ -38,8 +38,44 @@ pub trait Algorithm: Sized + Sync {
         Err(Reject::Malformed)
     }
 
+    /// What the agent must find again after a crash, besides its own last post, its ledger and the posts it heard, which the
+    /// driver keeps. Read by [`Algorithm::resume`] of the same version and by nobody else.
+    fn save(&self, me: &Self::State, out: &mut Vec<u8>);
+
+    /// The agent is back: makes its state again from what was saved. It sends nothing and releases nothing.
+    ///
+    /// # Errors
+    /// When the bytes are no state of this algorithm, or belong to neighbours that the agent has no longer.
+    fn resume(
+        &self,
+        saved: &[u8],
+        neighbours: Neighbours,
+        data: Self::Data<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<Self::State, CannotResume>;
+
     /// The agent's model now: what it posted last, or what it would tell. For the agent's owner only.
     fn model<'a>(&self, me: &'a Self::State, posted: &'a [f64]) -> &'a [f64];
+}
+
+/// Whether an agent that comes back finds its neighbours as it left them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Neighbours {
+    /// The same, with the same weights.
+    Same,
+    /// Some came, went, or have another weight.
+    Changed,
+}
+
+/// Why a saved state is of no use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum CannotResume {
+    /// The bytes are no state of this algorithm and version.
+    #[error("the saved state is not one of this algorithm")]
+    Malformed,
+    /// The algorithm remembers something for each edge.
+    #[error("this algorithm remembers something for each neighbour, so its neighbours cannot change during a task")]
+    NeighboursChanged,
 }
 
 /// What a wake did to the agent's model.

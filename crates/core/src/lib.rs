@@ -17,7 +17,7 @@ mod posts;
 mod time;
 pub mod wire;
 
-pub use algorithm::{Activity, Algorithm, Reject};
+pub use algorithm::{Activity, Algorithm, CannotResume, Neighbours, Reject};
 pub use coin::Coin;
 pub use context::{Cx, Outbox};
 pub use graph::Graph;

@@ -1,9 +1,10 @@
 //! Who an agent's neighbours are.
 
 use crate::Coin;
+use serde::{Deserialize, Serialize};
 
 /// One participant, as its driver numbers it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PeerId(pub u32);
 
 impl PeerId {

@@ -1,9 +1,10 @@
 //! What an agent can read of the latest released vectors.
 
 use crate::{Edge, PeerId, Peers};
+use serde::{Deserialize, Serialize};
 
-/// Vectors of one length, one after another.
-#[derive(Clone, Debug, PartialEq)]
+/// Vectors of one length, one after another. Read from bytes, they may have any number of values: see [`Rows::values`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rows {
     len: usize,
     values: Vec<f64>,

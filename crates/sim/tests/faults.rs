@@ -11,7 +11,7 @@ use sottovoce_algorithms::{
         propagation,
     },
 };
-use sottovoce_core::{Activity, Algorithm, Cx, Graph, NoLetter, PeerId, Rows};
+use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Graph, Neighbours, NoLetter, PeerId, Rows};
 use sottovoce_privacy::Exhausted;
 use sottovoce_sim::{Clock, Faults, Partition, Schedule, Settings, Simulation, Status};
 use support::*;
@@ -190,6 +190,14 @@ impl Algorithm for Counting {
         let post = cx.gate.reveal(std::slice::from_ref(count))?;
         cx.outbox.post(post);
         Ok(Activity { moved: 1.0 })
+    }
+
+    fn save(&self, count: &f64, out: &mut Vec<u8>) {
+        out.extend(count.to_le_bytes());
+    }
+
+    fn resume(&self, saved: &[u8], _: Neighbours, _data: (), _cx: &mut Cx<'_>) -> Result<f64, CannotResume> {
+        saved.try_into().map(f64::from_le_bytes).map_err(|_| CannotResume::Malformed)
     }
 
     fn model<'a>(&self, count: &'a f64, _posted: &'a [f64]) -> &'a [f64] {

@@ -6,7 +6,7 @@ use sottovoce_algorithms::{
     Dataset, Loss, Problem, Shard,
     personal::{admm::Inner, coordinate_descent::Start},
 };
-use sottovoce_core::{Activity, Algorithm, Coin, Cx, Graph, PeerId, Reject, Rows, Wire};
+use sottovoce_core::{Activity, Algorithm, CannotResume, Coin, Cx, Graph, Neighbours, PeerId, Reject, Rows, Wire};
 use sottovoce_privacy::{Exhausted, Ledger};
 use sottovoce_sim::{Clock, Counters, Faults, Partition, Settings, Simulation, Status};
 use std::collections::BTreeMap;
@@ -186,6 +186,21 @@ impl Algorithm for InTurn {
         let heard = me.heard.entry(from).or_default();
         *heard += 1;
         if *heard == letter.0 { Ok(()) } else { Err(Reject::OutOfTurn) }
+    }
+
+    fn save(&self, me: &Turns, out: &mut Vec<u8>) {
+        out.extend(me.sent.to_le_bytes());
+        me.heard
+            .iter()
+            .for_each(|(peer, heard)| out.extend([u64::from(peer.0), *heard].map(u64::to_le_bytes).concat()));
+    }
+
+    fn resume(&self, saved: &[u8], _: Neighbours, _data: (), _cx: &mut Cx<'_>) -> Result<Turns, CannotResume> {
+        let (numbers, []) = saved.as_chunks::<8>() else { return Err(CannotResume::Malformed) };
+        let numbers: Vec<u64> = numbers.iter().copied().map(u64::from_le_bytes).collect();
+        let [sent, heard @ ..] = &*numbers else { return Err(CannotResume::Malformed) };
+        let heard = heard.as_chunks::<2>().0.iter().map(|&[peer, heard]| (PeerId(peer as u32), heard)).collect();
+        Ok(Turns { sent: *sent, heard })
     }
 
     fn model<'a>(&self, _: &'a Turns, _: &'a [f64]) -> &'a [f64] {

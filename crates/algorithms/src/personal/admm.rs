@@ -47,9 +47,12 @@ use super::letter::{Kind, Letter};
 use crate::Shard;
 use crate::objective::{local_gradient, local_smoothness};
 use crate::reference::local::{Proximal, solitary_model};
+use crate::saved;
 use crate::vector::largest_difference;
 use serde::{Deserialize, Serialize};
-use sottovoce_core::{Activity, Algorithm, Cx, Graph, PeerId, Peers, Reject, Rows, wire::Numbers};
+use sottovoce_core::{
+    Activity, Algorithm, CannotResume, Cx, Graph, Neighbours, PeerId, Peers, Reject, Rows, wire::Numbers,
+};
 use sottovoce_privacy::Exhausted;
 
 /// The hyper-parameters, before they are checked.
@@ -143,7 +146,7 @@ pub struct State {
 }
 
 /// The turn of an edge, as one side sees it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct EdgeState {
     /// The number of the last exchange this side took.
     done: u64,
@@ -215,6 +218,39 @@ impl State {
 }
 
 impl Admm {
+    /// The state before the first letter.
+    fn at_start(&self, shard: &Shard<'_>, peers: Peers<'_>) -> State {
+        let model = solitary_model(shard);
+        let (degree, rho) = (peers.weighted_degree(), self.config.penalty);
+        let weight = self.config.trade_off * degree * shard.confidence;
+        let pull = peers.iter().map(|edge| inner_weight(edge.weight, rho) + rho).sum();
+        let solver = match (self.config.inner, local_smoothness(shard)) {
+            (Inner::Exact, _) => Solver::Exact(Proximal::new(shard, weight, pull)),
+            (Inner::Gradient { steps }, Some(smoothness)) => {
+                Solver::Gradient { steps, step: 1.0 / (weight * smoothness + pull) }
+            }
+            (Inner::Gradient { steps }, None) => {
+                Solver::Subgradient { steps, strong_convexity: pull + 2.0 * weight * shard.regularization }
+            }
+        };
+        let mut vectors = Rows::zeros(peers.len() * ROWS, model.len());
+        for k in 0..peers.len() {
+            vectors.row_mut(k * ROWS + Z_MINE).copy_from_slice(&model);
+            vectors.row_mut(k * ROWS + Z_THEIRS).copy_from_slice(&model);
+        }
+        State {
+            solitary: model.clone().into(),
+            edges: vec![EdgeState::default(); peers.len()],
+            vectors,
+            weight,
+            pull,
+            solver,
+            centre: vec![0.0; model.len()],
+            before: model.clone(),
+            model,
+        }
+    }
+
     fn send(kind: Kind, number: u64, body: &[f64], to: PeerId, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
         let vectors = if number == 0 { 1 } else { 2 };
         // PRIVACY: exact models leave, visible to everyone on the way: epsilon = infinity. A repeated letter is charged
@@ -293,36 +329,11 @@ impl Algorithm for Admm {
     }
 
     fn start(&self, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<State, Exhausted> {
-        let model = solitary_model(&shard);
-        let (degree, rho) = (cx.peers.weighted_degree(), self.config.penalty);
-        let weight = self.config.trade_off * degree * shard.confidence;
-        let pull = cx.peers.iter().map(|edge| inner_weight(edge.weight, rho) + rho).sum();
-        let solver = match (self.config.inner, local_smoothness(&shard)) {
-            (Inner::Exact, _) => Solver::Exact(Proximal::new(&shard, weight, pull)),
-            (Inner::Gradient { steps }, Some(smoothness)) => {
-                Solver::Gradient { steps, step: 1.0 / (weight * smoothness + pull) }
-            }
-            (Inner::Gradient { steps }, None) => {
-                Solver::Subgradient { steps, strong_convexity: pull + 2.0 * weight * shard.regularization }
-            }
-        };
-        let mut vectors = Rows::zeros(cx.peers.len() * ROWS, model.len());
-        for (k, edge) in cx.peers.iter().enumerate() {
-            vectors.row_mut(k * ROWS + Z_MINE).copy_from_slice(&model);
-            vectors.row_mut(k * ROWS + Z_THEIRS).copy_from_slice(&model);
-            Self::send(Kind::Hello, 0, &model, edge.peer, cx)?;
+        let me = self.at_start(&shard, cx.peers);
+        for edge in cx.peers.iter() {
+            Self::send(Kind::Hello, 0, &me.solitary, edge.peer, cx)?;
         }
-        Ok(State {
-            solitary: model.clone().into(),
-            edges: vec![EdgeState::default(); cx.peers.len()],
-            vectors,
-            weight,
-            pull,
-            solver,
-            centre: vec![0.0; model.len()],
-            before: model.clone(),
-            model,
-        })
+        Ok(me)
     }
 
     fn on_wake(&self, me: &mut State, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
@@ -378,6 +389,37 @@ impl Algorithm for Admm {
             }
             _ => Err(Reject::OutOfTurn),
         }
+    }
+
+    fn save(&self, me: &State, out: &mut Vec<u8>) {
+        let dual = if let Solver::Exact(proximal) = &me.solver { proximal.dual() } else { &[] };
+        saved::write(&(&me.model, &me.edges, &me.vectors, &me.before, dual), out);
+    }
+
+    fn resume(
+        &self,
+        saved: &[u8],
+        neighbours: Neighbours,
+        shard: Shard<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<State, CannotResume> {
+        saved::expect_same(neighbours)?;
+        type Saved = (Vec<f64>, Vec<EdgeState>, Rows, Vec<f64>, Vec<f64>);
+        let (model, edges, vectors, before, dual): Saved = saved::read(saved)?;
+        let (p, degree) = (shard.points.dimension, cx.peers.len());
+        saved::check(saved::is_vector(&model, p) && saved::is_vector(&before, p))?;
+        saved::check(saved::are_vectors(&vectors, degree * ROWS, p) && edges.len() == degree)?;
+        // An exchange needs an open edge, and an answer an exchange.
+        let possible = |edge: &EdgeState| {
+            saved::is_count(edge.done)
+                && (edge.open || edge.done == 0 && !edge.asked)
+                && (edge.done > 0 || !edge.answered)
+        };
+        saved::check(edges.iter().all(possible))?;
+        let mut me = State { model, edges, vectors, before, ..self.at_start(&shard, cx.peers) };
+        let fits = if let Solver::Exact(proximal) = &mut me.solver { proximal.set_dual(dual) } else { dual.is_empty() };
+        saved::check(fits)?;
+        Ok(me)
     }
 
     fn model<'a>(&self, me: &'a State, _posted: &'a [f64]) -> &'a [f64] {

@@ -32,7 +32,8 @@ use super::learner::Learner;
 use super::links::Links;
 use crate::Shard;
 use crate::joint::Regularizer;
-use sottovoce_core::{Activity, Algorithm, Cx, PeerId, Reject, Time, Wire};
+use crate::saved;
+use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, PeerId, Reject, Time, Wire};
 use sottovoce_privacy::Exhausted;
 
 /// How long each turn is, in mean wake intervals.
@@ -196,6 +197,24 @@ impl<L: Learner + 'static, R: Regularizer> Algorithm for Alternating<L, R> {
                 Ok(self.relink(me, cx)?)
             }
         }
+    }
+
+    fn save(&self, me: &State<L>, out: &mut Vec<u8>) {
+        saved::write(&me.neighbourhood, out);
+        self.learner.save(&me.learner, out);
+    }
+
+    fn resume(
+        &self,
+        saved: &[u8],
+        neighbours: Neighbours,
+        shard: Shard<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<State<L>, CannotResume> {
+        saved::expect_same(neighbours)?;
+        let (neighbourhood, learner): (Neighbourhood, _) = saved::read_first(saved)?;
+        neighbourhood.check(cx.me, cx.peers)?;
+        Ok(State { learner: self.learner.resume(learner, shard, cx.peers)?, neighbourhood })
     }
 
     fn model<'a>(&self, me: &'a State<L>, _posted: &'a [f64]) -> &'a [f64] {

@@ -19,8 +19,9 @@ use crate::{
     kernel::{self, Arithmetic, Simd},
     objective,
     reference::local::solitary_model,
+    saved,
 };
-use sottovoce_core::{Activity, Algorithm, Cx, NoLetter, Peers, Posts};
+use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, NoLetter, Peers, Posts};
 use sottovoce_privacy::Exhausted;
 
 /// The hyper-parameters, before they are checked.
@@ -93,6 +94,14 @@ pub struct Step {
     inverse_degree: f64,
 }
 
+impl CoordinateDescent {
+    fn step(&self, shard: &Shard<'_>, peers: Peers<'_>) -> Step {
+        let smoothness = objective::local_smoothness(shard).expect("a smooth loss, which `new` has checked");
+        let alpha = 1.0 / (1.0 + self.trade_off * shard.confidence * smoothness);
+        Step { alpha, inverse_degree: 1.0 / peers.weighted_degree() }
+    }
+}
+
 impl Algorithm for CoordinateDescent {
     type Data<'d> = Shard<'d>;
     type State = State;
@@ -112,9 +121,7 @@ impl Algorithm for CoordinateDescent {
             let post = cx.gate.reveal(&*model)?;
             cx.outbox.post(post);
         }
-        let smoothness = objective::local_smoothness(&shard).expect("a smooth loss, which `new` has checked");
-        let alpha = 1.0 / (1.0 + self.trade_off * shard.confidence * smoothness);
-        Ok(State::Joined(Step { alpha, inverse_degree: 1.0 / cx.peers.weighted_degree() }))
+        Ok(State::Joined(self.step(&shard, cx.peers)))
     }
 
     fn on_wake(&self, me: &mut State, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
@@ -138,6 +145,26 @@ impl Algorithm for CoordinateDescent {
         let post = cx.gate.reveal(&*model)?;
         cx.outbox.post(post);
         Ok(Activity { moved })
+    }
+
+    fn save(&self, _me: &State, out: &mut Vec<u8>) {
+        saved::write(&(), out);
+    }
+
+    /// Everything is computed again, for the neighbours of the moment. An agent that was alone and is not any more goes on from
+    /// zero, because it has posted nothing.
+    fn resume(
+        &self,
+        saved: &[u8],
+        _neighbours: Neighbours,
+        shard: Shard<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<State, CannotResume> {
+        let () = saved::read(saved)?;
+        Ok(match cx.peers.is_empty() {
+            true => State::Alone(solitary_model(&shard).into()),
+            false => State::Joined(self.step(&shard, cx.peers)),
+        })
     }
 
     fn model<'a>(&self, me: &'a State, posted: &'a [f64]) -> &'a [f64] {

@@ -16,8 +16,9 @@ use super::learner::Learner;
 use crate::kernel::{self, Arithmetic, Simd};
 use crate::objective::{local_smoothness, local_value};
 use crate::reference::local::solitary_model;
-use crate::{Loss, Shard};
-use sottovoce_core::{Activity, Cx, PeerId, Reject, Wire, wire::Numbers};
+use crate::{Loss, Shard, saved};
+use serde::{Deserialize, Serialize};
+use sottovoce_core::{Activity, CannotResume, Cx, PeerId, Peers, Reject, Wire, wire::Numbers};
 use sottovoce_privacy::Exhausted;
 
 /// The hyper-parameters, the same for all agents.
@@ -51,7 +52,7 @@ pub struct State {
 }
 
 /// What an agent knows of a neighbour.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Neighbour {
     peer: PeerId,
     weight: f64,
@@ -102,13 +103,20 @@ impl<'a> Wire<'a> for Letter<'a> {
     }
 }
 
+impl DescentByLetters {
+    /// alpha_i.
+    fn alpha(&self, shard: &Shard<'_>) -> f64 {
+        let smoothness = local_smoothness(shard).expect("a smooth loss, which `new` has checked");
+        1.0 / (1.0 + self.trade_off * shard.confidence * smoothness)
+    }
+}
+
 impl Learner for DescentByLetters {
     type State = State;
     type Letter<'a> = Letter<'a>;
 
     fn enter(&self, shard: Shard<'_>) -> State {
-        let smoothness = local_smoothness(&shard).expect("a smooth loss, which `new` has checked");
-        let alpha = 1.0 / (1.0 + self.trade_off * shard.confidence * smoothness);
+        let alpha = self.alpha(&shard);
         State { model: solitary_model(&shard), version: 0, alpha, neighbours: Vec::new(), cost: None }
     }
 
@@ -170,6 +178,20 @@ impl Learner for DescentByLetters {
 
     fn cost(&self, me: &mut State, shard: Shard<'_>) -> f64 {
         *me.cost.get_or_insert_with(|| shard.confidence * local_value(&shard, &me.model))
+    }
+
+    fn save(&self, me: &State, out: &mut Vec<u8>) {
+        saved::write(&(&me.model, me.version, &me.neighbours), out);
+    }
+
+    fn resume(&self, saved: &[u8], shard: Shard<'_>, peers: Peers<'_>) -> Result<State, CannotResume> {
+        let (model, version, neighbours): (Vec<f64>, u64, Vec<Neighbour>) = saved::read(saved)?;
+        let p = shard.points.dimension;
+        saved::check(saved::is_vector(&model, p) && saved::is_count(version))?;
+        let known = |neighbour: &Neighbour| saved::is_weight(neighbour.weight) && saved::is_vector(&neighbour.copy, p);
+        saved::check(neighbours.iter().all(known))?;
+        saved::check(saved::are_neighbours(peers, neighbours.iter().map(|neighbour| neighbour.peer)))?;
+        Ok(State { model, version, alpha: self.alpha(&shard), neighbours, cost: None })
     }
 
     fn model<'a>(&self, me: &'a State) -> &'a [f64] {

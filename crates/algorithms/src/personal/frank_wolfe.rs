@@ -31,12 +31,13 @@
 //! bits a number, or a copy would not be exact. An isolated agent, for which Q is flat, boosts alone.
 
 use super::config::{ConfigError, positive};
-use super::frank_wolfe_letter::{Entries, Letter, PREDICTORS_MAX, Packed, Step, model_bits, step_bits};
+use super::frank_wolfe_letter::{BALL_SLACK, Entries, Letter, PREDICTORS_MAX, Packed, Step, model_bits, step_bits};
 use super::learner::Learner;
 use super::sparse::{Sparse, move_towards};
 use crate::boosting::{add_gradient, log_sum, softmax};
-use crate::{Points, Shard, kernel::dot};
-use sottovoce_core::{Activity, Algorithm, Cx, PeerId, Reject, Time};
+use crate::{Points, Shard, kernel::dot, saved, vector::largest};
+use serde::{Deserialize, Serialize};
+use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Edge, Neighbours, PeerId, Peers, Reject, Time};
 use sottovoce_privacy::Exhausted;
 
 /// Looks at the slope of Q in a line search.
@@ -127,7 +128,7 @@ pub struct State {
 }
 
 /// What an agent knows of a neighbour.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Neighbour {
     peer: PeerId,
     weight: f64,
@@ -236,7 +237,7 @@ impl FrankWolfe {
         let (keep, add) = self.factors(step);
         let at = index as usize;
         let old = me.model[at];
-        let shrunk = crate::vector::largest(&me.model) * f64::from(size);
+        let shrunk = largest(&me.model) * f64::from(size);
         move_towards(&mut me.model, keep, index, add);
         for (margin, (answers, label)) in me.margins.iter_mut().zip(points.iter()) {
             *margin = keep * *margin + add * label * answers[at];
@@ -354,6 +355,30 @@ impl Learner for FrankWolfe {
         shard.confidence * log_sum(&me.margins)
     }
 
+    fn save(&self, me: &State, out: &mut Vec<u8>) {
+        // The margins as well: they have taken the steps one by one, and A_u theta_u rounds differently.
+        let counts = (me.version, me.wakes, me.bits.steps, me.bits.models);
+        saved::write(&(&me.model, &me.margins, counts, me.gap, &me.neighbours), out);
+    }
+
+    fn resume(&self, saved: &[u8], shard: Shard<'_>, peers: Peers<'_>) -> Result<State, CannotResume> {
+        type Saved = (Vec<f64>, Vec<f64>, (u32, u64, u64, u64), f64, Vec<Neighbour>);
+        let (model, margins, counts, gap, neighbours): Saved = saved::read(saved)?;
+        let (version, wakes, steps, models) = counts;
+        saved::check([wakes, steps, models].into_iter().all(saved::is_count) && u64::from(version) <= wakes)?;
+        let radius = self.radius * (1.0 + BALL_SLACK);
+        saved::check(saved::is_vector(&model, self.predictors) && sum_of_sizes(&model) <= radius)?;
+        let margin_max = radius * largest(shard.points.features) * largest(shard.points.labels) * (1.0 + 1e-6);
+        saved::check(saved::is_vector(&margins, shard.points.len()) && largest(&margins) <= margin_max)?;
+        let known = |neighbour: &Neighbour| {
+            saved::is_weight(neighbour.weight) && neighbour.copy.is_inside(self.predictors, radius)
+        };
+        saved::check(gap >= 0.0 && neighbours.iter().all(known))?;
+        saved::check(saved::are_neighbours(peers, neighbours.iter().map(|neighbour| neighbour.peer)))?;
+        let degree = neighbours.iter().map(|neighbour| neighbour.weight).sum();
+        Ok(State { model, margins, version, wakes, gap, neighbours, degree, bits: Bits { steps, models } })
+    }
+
     fn model<'a>(&self, me: &'a State) -> &'a [f64] {
         &me.model
     }
@@ -390,6 +415,24 @@ impl Algorithm for FrankWolfe {
         self.hear(me, from, letter, cx)
     }
 
+    fn save(&self, me: &State, out: &mut Vec<u8>) {
+        Learner::save(self, me, out);
+    }
+
+    fn resume(
+        &self,
+        saved: &[u8],
+        neighbours: Neighbours,
+        shard: Shard<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<State, CannotResume> {
+        saved::expect_same(neighbours)?;
+        let me = Learner::resume(self, saved, shard, cx.peers)?;
+        let as_told = |(known, edge): (&Neighbour, Edge)| known.peer == edge.peer && known.weight == edge.weight;
+        saved::check(me.neighbours.len() == cx.peers.len() && me.neighbours.iter().zip(cx.peers.iter()).all(as_told))?;
+        Ok(me)
+    }
+
     fn model<'a>(&self, me: &'a State, _posted: &'a [f64]) -> &'a [f64] {
         &me.model
     }
@@ -400,6 +443,11 @@ fn ask(peer: PeerId, heard: u32, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
     let letter = cx.gate.reveal(Letter::Ask { heard })?;
     cx.outbox.send(peer, letter);
     Ok(())
+}
+
+/// |a|_1.
+fn sum_of_sizes(a: &[f64]) -> f64 {
+    a.iter().map(|value| value.abs()).sum()
 }
 
 /// The coordinate of largest size, the first of equals.

@@ -25,7 +25,9 @@ use super::config::{ConfigError, at_least_one, positive};
 use super::graph_letter::GraphLetter;
 use super::links::{Links, send};
 use crate::joint::{Joint, Regularizer};
-use sottovoce_core::{Activity, Algorithm, Cx, PeerId, Reject, wire::Numbers};
+use crate::saved;
+use serde::{Deserialize, Serialize};
+use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, PeerId, Peers, Reject, wire::Numbers};
 use sottovoce_privacy::Exhausted;
 
 /// Doublings of L before a block is left alone: what remains is rounding.
@@ -64,25 +66,27 @@ impl<R: Regularizer> GraphLearning<R> {
 }
 
 /// The graph part of an agent: its weights, and the sample it is working on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Neighbourhood {
     links: Links,
     round: u64,
     sample: Vec<Candidate>,
+    /// Working memory of a wake.
+    #[serde(skip)]
     drawn: Vec<PeerId>,
     /// L, as it was last good enough.
     smoothness: f64,
 }
 
 /// A peer in the sample.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Candidate {
     peer: PeerId,
     answer: Option<Answer>,
 }
 
 /// What it answered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Answer {
     price: f64,
     degree: f64,
@@ -104,6 +108,18 @@ impl Neighbourhood {
     pub fn new(me: PeerId) -> Self {
         let (sample, drawn) = (Vec::new(), Vec::new());
         Neighbourhood { links: Links::new(me), round: 0, sample, drawn, smoothness: 1.0 }
+    }
+
+    /// Refuses what this agent's neighbourhood cannot be.
+    pub(super) fn check(&self, me: PeerId, peers: Peers<'_>) -> Result<(), CannotResume> {
+        self.links.check(me, peers)?;
+        saved::check(saved::is_count(self.round) && saved::is_weight(self.smoothness))?;
+        let size = |value: f64| value >= 0.0 && value.is_finite();
+        let possible = |candidate: &Candidate| {
+            let answer = |a: Answer| a.price.is_finite() && size(a.degree) && size(a.weight);
+            peers.position(candidate.peer).is_some() && candidate.answer.is_none_or(answer)
+        };
+        saved::check(self.sample.iter().all(possible))
     }
 
     /// The weights.
@@ -280,6 +296,23 @@ impl<R: Regularizer> Algorithm for GraphLearning<R> {
         cx: &mut Cx<'_>,
     ) -> Result<(), Reject> {
         self.hear(&mut me.neighbourhood, placed, from, letter, cx)
+    }
+
+    fn save(&self, me: &State, out: &mut Vec<u8>) {
+        saved::write(&me.neighbourhood, out);
+    }
+
+    fn resume(
+        &self,
+        saved: &[u8],
+        neighbours: Neighbours,
+        placed: Placed<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<State, CannotResume> {
+        saved::expect_same(neighbours)?;
+        let neighbourhood: Neighbourhood = saved::read(saved)?;
+        neighbourhood.check(cx.me, cx.peers)?;
+        Ok(State { model: placed.model.into(), neighbourhood })
     }
 
     fn model<'a>(&self, me: &'a State, _posted: &'a [f64]) -> &'a [f64] {

@@ -13,8 +13,8 @@
 //! Differs from the paper: it does not say how it splits epsilon; here the plan does (half and half by default).
 
 use super::config::{ConfigError, positive};
-use crate::{Loss, Points, Shard, reference::local::solitary_model};
-use sottovoce_core::{Activity, Algorithm, Cx, NoLetter};
+use crate::{Loss, Points, Shard, reference::local::solitary_model, saved};
+use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, NoLetter};
 use sottovoce_privacy::{Exhausted, Public, sensitivity::clip_limit};
 
 /// The hyper-parameters, before they are checked.
@@ -99,6 +99,21 @@ impl Algorithm for InputPerturbation {
 
     fn on_wake(&self, _me: &mut State, _shard: Shard<'_>, _cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
         Ok(Activity { moved: 0.0 })
+    }
+
+    fn save(&self, _me: &State, out: &mut Vec<u8>) {
+        saved::write(&(), out);
+    }
+
+    fn resume(
+        &self,
+        saved: &[u8],
+        _neighbours: Neighbours,
+        _shard: Shard<'_>,
+        _cx: &mut Cx<'_>,
+    ) -> Result<State, CannotResume> {
+        let () = saved::read(saved)?;
+        Ok(State)
     }
 
     fn model<'a>(&self, _me: &'a State, posted: &'a [f64]) -> &'a [f64] {

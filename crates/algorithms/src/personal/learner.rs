@@ -1,7 +1,7 @@
 //! The model part of an agent whose neighbours may change.
 
 use crate::Shard;
-use sottovoce_core::{Activity, Cx, PeerId, Reject, Wire};
+use sottovoce_core::{Activity, CannotResume, Cx, PeerId, Peers, Reject, Wire};
 use sottovoce_privacy::Exhausted;
 
 /// An algorithm that learns an agent's model from its data and from neighbours that it is told of, and told anew when the graph
@@ -28,6 +28,12 @@ pub trait Learner: Sync {
 
     /// c_u F_u at the model. Computed once for each model.
     fn cost(&self, me: &mut Self::State, shard: Shard<'_>) -> f64;
+
+    /// Appends what the agent must find again when it comes back.
+    fn save(&self, me: &Self::State, out: &mut Vec<u8>);
+
+    /// Makes the state again from what was saved, for an agent that can reach the same peers as before.
+    fn resume(&self, saved: &[u8], shard: Shard<'_>, peers: Peers<'_>) -> Result<Self::State, CannotResume>;
 
     /// The model.
     fn model<'a>(&self, me: &'a Self::State) -> &'a [f64];

@@ -17,11 +17,13 @@
 //! The degree is the sum of what is stored. No end ever tells the other its degree to overwrite.
 
 use super::graph_letter::GraphLetter;
-use sottovoce_core::{Cx, PeerId, Reject};
+use crate::saved;
+use serde::{Deserialize, Serialize};
+use sottovoce_core::{CannotResume, Cx, PeerId, Peers, Reject};
 use sottovoce_privacy::Exhausted;
 
 /// One agent's pairs of positive weight.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Links {
     me: PeerId,
     /// Sorted by peer.
@@ -38,7 +40,7 @@ pub struct Links {
     turn: PeerId,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Link {
     peer: PeerId,
     weight: f64,
@@ -55,6 +57,17 @@ impl Links {
     /// No pairs yet.
     pub fn new(me: PeerId) -> Self {
         Links { me, links: Vec::new(), clock: 0, dropped: 0, changed: Vec::new(), moved: 0.0, turn: me }
+    }
+
+    /// Refuses what these pairs of this agent cannot be.
+    pub(super) fn check(&self, me: PeerId, peers: Peers<'_>) -> Result<(), CannotResume> {
+        saved::check(self.me == me && saved::is_count(self.clock) && self.dropped <= self.clock)?;
+        saved::check(saved::are_neighbours(peers, self.links.iter().map(|link| link.peer)))?;
+        let possible =
+            |link: &Link| saved::is_weight(link.weight) && (!self.keeps(link.peer) || link.as_of <= self.clock);
+        saved::check(self.links.iter().all(possible))?;
+        let known = self.changed.iter().all(|peer| peers.position(*peer).is_some());
+        saved::check(known && self.moved >= 0.0 && self.moved.is_finite())
     }
 
     /// w_uv.

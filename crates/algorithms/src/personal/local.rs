@@ -4,8 +4,8 @@
 //!
 //! Differs from the paper: nothing.
 
-use crate::{Shard, reference::local::solitary_model};
-use sottovoce_core::{Activity, Algorithm, Cx, NoLetter};
+use crate::{Shard, reference::local::solitary_model, saved};
+use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, NoLetter};
 use sottovoce_privacy::Exhausted;
 
 /// Everyone for themselves: the model is computed at the start and nothing is ever sent.
@@ -33,6 +33,21 @@ impl Algorithm for Local {
 
     fn on_wake(&self, _me: &mut State, _shard: Shard<'_>, _cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
         Ok(Activity { moved: 0.0 })
+    }
+
+    fn save(&self, _me: &State, out: &mut Vec<u8>) {
+        saved::write(&(), out);
+    }
+
+    fn resume(
+        &self,
+        saved: &[u8],
+        _neighbours: Neighbours,
+        shard: Shard<'_>,
+        _cx: &mut Cx<'_>,
+    ) -> Result<State, CannotResume> {
+        let () = saved::read(saved)?;
+        Ok(State { model: solitary_model(&shard).into() })
     }
 
     fn model<'a>(&self, me: &'a State, _posted: &'a [f64]) -> &'a [f64] {

@@ -30,9 +30,10 @@ use super::config::{ConfigError, positive};
 use super::letter::{Kind, Letter};
 use crate::Shard;
 use crate::reference::{local::solitary_model, propagation::neighbours_share};
+use crate::saved;
 use crate::vector::{add_scaled, largest_difference};
 use serde::{Deserialize, Serialize};
-use sottovoce_core::{Activity, Algorithm, Cx, PeerId, Peers, Reject, Rows, wire::Numbers};
+use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, PeerId, Peers, Reject, Rows, wire::Numbers};
 use sottovoce_privacy::Exhausted;
 
 /// The hyper-parameters, before they are checked.
@@ -137,6 +138,26 @@ impl Algorithm for ModelPropagation {
             me.version += 1;
         }
         Ok(())
+    }
+
+    fn save(&self, me: &State, out: &mut Vec<u8>) {
+        saved::write(&(&me.model, me.version, &me.neighbours, &me.heard, &me.before), out);
+    }
+
+    fn resume(
+        &self,
+        saved: &[u8],
+        neighbours: Neighbours,
+        shard: Shard<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<State, CannotResume> {
+        saved::expect_same(neighbours)?;
+        type Saved = (Vec<f64>, u64, Rows, Vec<u64>, Vec<f64>);
+        let (model, version, neighbours, heard, before): Saved = saved::read(saved)?;
+        let (p, degree) = (shard.points.dimension, cx.peers.len());
+        saved::check(saved::is_vector(&model, p) && saved::is_vector(&before, p) && saved::is_count(version))?;
+        saved::check(saved::are_vectors(&neighbours, degree, p) && heard.len() == degree)?;
+        Ok(State { model, version, solitary: solitary_model(&shard).into(), neighbours, heard, before })
     }
 
     fn model<'a>(&self, me: &'a State, _posted: &'a [f64]) -> &'a [f64] {

@@ -31,9 +31,10 @@ use crate::{
     kernel::{self, Arithmetic, Simd},
     objective,
     reference::{local::solitary_model, propagation::neighbours_share},
+    saved,
     vector::{largest_difference, norm},
 };
-use sottovoce_core::{Activity, Algorithm, Cx, NoLetter, Peers, Posts};
+use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, NoLetter, Peers, Posts};
 use sottovoce_privacy::{
     Event, Exhausted, Plan, Public, Released,
     planted::{Bug, planted},
@@ -223,34 +224,13 @@ impl Algorithm for PrivateCoordinateDescent {
         if cx.peers.is_empty() {
             return Ok(State::Alone);
         }
-        let PrivateCoordinateDescentConfig { trade_off, clip, norm, .. } = self.config;
-        let records = shard.points.len();
-        let smoothness = match records {
-            0 => 0.0,
-            _ if planted(Bug::StepSizeFromData) => objective::local_smoothness(&shard).unwrap_or(0.0),
-            _ => self.smoothness + 2.0 * shard.regularization,
-        };
-        let mended = shard.points.mended();
-        let shard = mend(shard, mended.as_deref());
-        let norm = if planted(Bug::WrongNorm) { Norm::L2 } else { norm };
-        let limit =
-            |(x, _)| if planted(Bug::ClipAfterNoise) { f64::MAX } else { sensitivity::clip_limit(norm, clip, x) };
-        let mut me = Joined {
-            alpha: 1.0 / (1.0 + trade_off * shard.confidence * smoothness),
-            inverse_degree: 1.0 / cx.peers.weighted_degree(),
-            sensitivity: if records == 0 { 0.0 } else { sensitivity::of_clipped_mean(clip, records) },
-            limits: shard.points.iter().map(limit).collect(),
-            mended: mended.clone(),
-            warm: None,
-        };
-        if planted(Bug::SensitivityWithoutFactorTwo) {
-            me.sensitivity *= 0.5;
-        }
+        let mut me = self.joined(shard, cx.peers);
+        let shard = mend(shard, me.mended.as_deref());
         if planted(Bug::LocalStart) {
             cx.outbox.post(Public::declare(&*solitary_model(&shard)).into());
         }
         if let Some(warm) = self.config.warm {
-            let first = if records == 0 {
+            let first = if shard.points.is_empty() {
                 Released::from(Public::declare(vec![0.0; self.config.dimension].into_boxed_slice()))
             } else {
                 self.release_warm_start(warm, shard, cx)?
@@ -313,12 +293,72 @@ impl Algorithm for PrivateCoordinateDescent {
         Ok(Activity { moved })
     }
 
+    fn save(&self, me: &State, out: &mut Vec<u8>) {
+        let warm = match me {
+            State::Joined(me) => me.warm.as_ref().map(|(warm, left)| (warm.as_ref().into_inner(), *left)),
+            State::Alone => None,
+        };
+        saved::write(&warm, out);
+    }
+
+    /// All but the warm start is computed again, for the neighbours of the moment. An agent that was alone has released no warm
+    /// start, which is the first step of a plan with one: it cannot join later.
+    fn resume(
+        &self,
+        saved: &[u8],
+        neighbours: Neighbours,
+        shard: Shard<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<State, CannotResume> {
+        let warm: Option<(Box<[f64]>, u32)> = saved::read(saved)?;
+        if let Some((model, left)) = &warm {
+            let config = self.config.warm.ok_or(CannotResume::Malformed)?;
+            let inside = saved::is_vector(model, self.config.dimension) && norm(model) <= config.radius * (1.0 + 1e-9);
+            saved::check(inside && *left <= config.wakes)?;
+        }
+        if cx.peers.is_empty() {
+            return Ok(State::Alone);
+        }
+        if self.config.warm.is_some() && warm.is_none() {
+            saved::expect_same(neighbours)?;
+            return Err(CannotResume::Malformed);
+        }
+        // PRIVACY: the warm start was released and posted before it was saved; nothing of it has been computed since.
+        let warm = warm.map(|(model, left)| (Released::from(Public::declare(model)), left));
+        Ok(State::Joined(Joined { warm, ..self.joined(shard, cx.peers) }))
+    }
+
     fn model<'a>(&self, _me: &'a State, posted: &'a [f64]) -> &'a [f64] {
         posted
     }
 }
 
 impl PrivateCoordinateDescent {
+    /// What follows from the data and the neighbours.
+    fn joined(&self, shard: Shard<'_>, peers: Peers<'_>) -> Joined {
+        let PrivateCoordinateDescentConfig { trade_off, clip, norm, .. } = self.config;
+        let records = shard.points.len();
+        let smoothness = match records {
+            0 => 0.0,
+            _ if planted(Bug::StepSizeFromData) => objective::local_smoothness(&shard).unwrap_or(0.0),
+            _ => self.smoothness + 2.0 * shard.regularization,
+        };
+        let mended = shard.points.mended();
+        let points = mend(shard, mended.as_deref()).points;
+        let norm = if planted(Bug::WrongNorm) { Norm::L2 } else { norm };
+        let limit =
+            |(x, _)| if planted(Bug::ClipAfterNoise) { f64::MAX } else { sensitivity::clip_limit(norm, clip, x) };
+        let sensitivity = if records == 0 { 0.0 } else { sensitivity::of_clipped_mean(clip, records) };
+        Joined {
+            alpha: 1.0 / (1.0 + trade_off * shard.confidence * smoothness),
+            inverse_degree: 1.0 / peers.weighted_degree(),
+            sensitivity: if planted(Bug::SensitivityWithoutFactorTwo) { 0.5 * sensitivity } else { sensitivity },
+            limits: points.iter().map(limit).collect(),
+            mended,
+            warm: None,
+        }
+    }
+
     /// theta~_i: the minimum of the mean loss + lambda_w |theta|^2, with noise, brought back to the ball.
     fn release_warm_start(
         &self,

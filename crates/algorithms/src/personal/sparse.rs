@@ -1,7 +1,9 @@
 //! A vector of few numbers, as an agent keeps it of a neighbour.
 
+use serde::{Deserialize, Serialize};
+
 /// Numbers that are not zero, by increasing index.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sparse {
     entries: Vec<(u32, f64)>,
 }
@@ -24,6 +26,14 @@ impl Sparse {
     /// What is stored.
     pub fn iter(&self) -> impl Iterator<Item = (u32, f64)> + '_ {
         self.entries.iter().copied()
+    }
+
+    /// Whether it can be the model of one of `predictors` predictors with at most this |.|_1.
+    pub(crate) fn is_inside(&self, predictors: usize, radius: f64) -> bool {
+        let sorted = self.entries.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        sorted
+            && self.entries.last().is_none_or(|last| (last.0 as usize) < predictors)
+            && self.entries.iter().map(|entry| entry.1.abs()).sum::<f64>() <= radius
     }
 
     /// self <- keep self + add e_index, with the arithmetic of [`move_towards`], so that both end with the same bits.

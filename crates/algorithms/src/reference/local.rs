@@ -51,30 +51,44 @@ pub fn solitary_models(problem: &Problem) -> Rows {
 pub struct Proximal {
     weight: f64,
     pull: f64,
-    /// For the squared loss the Cholesky factor of the Hessian, for the hinge the last dual solution.
-    kept: Vec<f64>,
+    /// For the squared loss: the Cholesky factor of the Hessian.
+    factor: Vec<f64>,
+    /// For the hinge: the last dual solution, where the next search begins.
+    dual: Vec<f64>,
 }
 
 impl Proximal {
     /// For w = `weight` >= 0 and kappa = `pull` >= 0, on the data of `shard`, which stay the same from then on.
     pub fn new(shard: &Shard<'_>, weight: f64, pull: f64) -> Self {
         let (m, p) = (shard.points.len(), shard.points.dimension);
-        let kept = match shard.loss {
-            _ if m == 0 || weight == 0.0 => Vec::new(),
+        let (mut factor, mut dual) = (Vec::new(), Vec::new());
+        match shard.loss {
+            _ if m == 0 || weight == 0.0 => {}
             Loss::Squared if p <= DENSE_DIMENSION_MAX => {
-                let mut factor = vec![0.0; p * p];
+                factor.resize(p * p, 0.0);
                 let curvature = weight * shard.loss.curvature(0.0, 0.0) / m as f64;
                 cholesky::factor_regularized(&mut factor, p, |hessian| {
                     hessian.fill(0.0);
                     add_weighted_gram(shard.points, std::iter::repeat_n(curvature, m), hessian);
                     (0..p).for_each(|k| hessian[k * p + k] += ridge(shard, weight, pull));
                 });
-                factor
             }
-            Loss::Hinge => vec![0.0; m],
-            _ => Vec::new(),
-        };
-        Proximal { weight, pull, kept }
+            Loss::Hinge => dual.resize(m, 0.0),
+            _ => {}
+        }
+        Proximal { weight, pull, factor, dual }
+    }
+
+    /// What one solution hands on to the next, and the data do not say: the dual of a hinge problem.
+    pub(crate) fn dual(&self) -> &[f64] {
+        &self.dual
+    }
+
+    /// Goes on from a dual solution. Returns whether it can be one.
+    pub(crate) fn set_dual(&mut self, dual: Vec<f64>) -> bool {
+        let fits = dual.len() == self.dual.len() && dual.iter().all(|alpha| *alpha >= 0.0 && *alpha <= self.weight);
+        self.dual = dual;
+        fits
     }
 
     /// Moves `theta` from where it is to the minimum.
@@ -103,7 +117,7 @@ impl Proximal {
         scratch.resize(m + matrix + newton::WORK * p, 0.0);
         let (curvature, rest) = scratch.split_at_mut(m);
         let (matrix, work) = rest.split_at_mut(matrix);
-        let factor = &*self.kept;
+        let factor = &*self.factor;
         let mut function = Pulled { shard, weight: self.weight, pull: self.pull, centre, curvature, matrix, factor };
         newton::minimize(&mut function, theta, work);
     }
@@ -112,7 +126,7 @@ impl Proximal {
         let ridge = ridge(shard, self.weight, self.pull).max(HINGE_RIDGE_MIN);
         let upper = self.weight / shard.points.len() as f64;
         let mut hinge = PulledHinge { shard, upper, ridge, pull: self.pull, centre, theta };
-        dual::ascend(&mut hinge, &mut self.kept, scratch);
+        dual::ascend(&mut hinge, &mut self.dual, scratch);
     }
 }
 

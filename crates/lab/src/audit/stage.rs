@@ -4,7 +4,7 @@ use crate::load::Loaded;
 use crate::registry::{Visitor, with_algorithm};
 use crate::{private, train};
 use sottovoce_algorithms::{Dataset, Points, Problem, Shard};
-use sottovoce_core::{Activity, Algorithm, Cx, Graph, PeerId, Reject};
+use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Graph, Neighbours, PeerId, Reject};
 use sottovoce_privacy::audit::{Recording, Release, Replaying};
 use sottovoce_privacy::{Exhausted, Ledger, Simulated};
 use sottovoce_sim::{Settings, Simulation};
@@ -184,6 +184,20 @@ impl<A: Algorithm> Algorithm for Witness<'_, A> {
         let read = self.0.on_letter(&mut me.state, data, from, letter, cx);
         hear(&mut me.said, cx, read.is_err());
         read
+    }
+
+    fn save(&self, me: &Self::State, out: &mut Vec<u8>) {
+        self.0.save(&me.state, out);
+    }
+
+    fn resume(
+        &self,
+        saved: &[u8],
+        neighbours: Neighbours,
+        data: A::Data<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<Self::State, CannotResume> {
+        Ok(Watched { state: self.0.resume(saved, neighbours, data, cx)?, said: Vec::new() })
     }
 
     fn model<'a>(&self, me: &'a Self::State, posted: &'a [f64]) -> &'a [f64] {
