@@ -52,22 +52,50 @@ impl FileDisk {
         sync_folder(folder)?;
         Ok(FileDisk { folder: folder.to_owned(), file, _lock: lock })
     }
+}
 
-    /// Whether a folder holds a store.
-    pub fn exists(folder: &Path) -> bool {
-        folder.join(LOG).exists()
+/// A store's file, to be looked at and not changed, also while a peer uses it.
+#[derive(Debug)]
+pub struct Glance(PathBuf);
+
+impl Glance {
+    /// The store in a folder.
+    pub fn at(folder: &Path) -> Self {
+        Glance(folder.to_owned())
     }
+}
+
+impl Disk for Glance {
+    fn read(&mut self) -> io::Result<Vec<u8>> {
+        read_log(&self.0)
+    }
+
+    fn append(&mut self, _bytes: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn replace(&mut self, _bytes: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+}
+
+fn read_log(folder: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut file = File::open(folder.join(LOG))?;
+    if file.metadata()?.len() > STORE_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "a store has at most 1 GiB"));
+    }
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 impl Disk for FileDisk {
     fn read(&mut self) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let mut file = File::open(self.folder.join(LOG))?;
-        if file.metadata()?.len() > STORE_BYTES_MAX {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "a store has at most 1 GiB"));
-        }
-        file.read_to_end(&mut bytes)?;
-        Ok(bytes)
+        read_log(&self.folder)
     }
 
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {

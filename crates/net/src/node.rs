@@ -501,6 +501,21 @@ impl<'d, A: Algorithm, D: Disk> Node<'d, A, D> {
         self.wakes
     }
 
+    /// The largest change of a coordinate at the last wake, if there was one in this process.
+    pub fn moved(&self) -> Option<f64> {
+        self.moved.is_finite().then_some(self.moved)
+    }
+
+    /// How many releases its plan has; none without privacy.
+    pub fn planned(&self) -> Option<u64> {
+        self.rules.plan.as_ref().map(|plan| plan.steps().len() as u64)
+    }
+
+    /// Events so far, in all processes.
+    pub fn events_so_far(&self) -> u64 {
+        self.events
+    }
+
     /// The agent's time so far.
     pub fn time(&self) -> Time {
         self.time

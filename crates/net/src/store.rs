@@ -222,21 +222,10 @@ impl<D: Disk> Store<D> {
             store.renew(None)?;
             return Ok((store, None));
         };
-        let damaged = |record: usize| StoreError::Damaged { record: record as u64 };
-        let (format, found): (u32, Owner) = postcard::from_bytes(first).map_err(|_| damaged(0))?;
-        if format != FORMAT {
-            return Err(StoreError::Foreign { what: "version of this program" });
-        }
-        store.check(&found)?;
-        let mut last = None;
-        for (k, payload) in rest.iter().enumerate() {
-            let written: Written = postcard::from_bytes(payload).map_err(|_| damaged(k + 1))?;
-            let mut step = written.read().ok_or(damaged(k + 1))?;
-            store.heard.append(&mut step.heard);
-            last = Some(step);
-        }
-        if let Some(step) = &mut last {
-            step.heard.clone_from(&store.heard);
+        store.check(&self::owner(first)?)?;
+        let last = last_step(rest)?;
+        if let Some(step) = &last {
+            store.heard.clone_from(&step.heard);
         }
         if log.is_clean {
             store.bytes_short = bytes.len();
@@ -245,6 +234,15 @@ impl<D: Disk> Store<D> {
             store.renew(last.as_ref())?;
         }
         Ok((store, last))
+    }
+
+    /// What a store holds, for its owner to look at while a peer may be using it: whose it is, and the last step.
+    pub fn look(disk: &mut D) -> Result<Option<(Owner, Option<Step>)>, StoreError> {
+        let bytes = disk.read().map_err(|error| StoreError::Io { what: "read", error })?;
+        let log = Log::parse(&bytes)?;
+        let Some((first, rest)) = log.payloads.split_first() else { return Ok(None) };
+        let owner = owner(first)?;
+        Ok(Some((owner, last_step(rest)?)))
     }
 
     fn check(&self, found: &Owner) -> Result<(), StoreError> {
@@ -306,6 +304,26 @@ impl<D: Disk> Store<D> {
         (self.digest, self.records, self.bytes, self.bytes_short) = (digest, records, bytes.len(), bytes.len());
         Ok(())
     }
+}
+
+/// To whom a store belongs, by its first record.
+fn owner(first: &[u8]) -> Result<Owner, StoreError> {
+    let (format, owner) = postcard::from_bytes(first).map_err(|_| StoreError::Damaged { record: 0 })?;
+    if format == FORMAT { Ok(owner) } else { Err(StoreError::Foreign { what: "version of this program" }) }
+}
+
+/// The last step, with everything that was heard until then.
+fn last_step(payloads: &[&[u8]]) -> Result<Option<Step>, StoreError> {
+    let mut heard = BTreeMap::new();
+    let mut last = None;
+    for (payload, record) in payloads.iter().zip(1..) {
+        let damaged = || StoreError::Damaged { record };
+        let written: Written = postcard::from_bytes(payload).map_err(|_| damaged())?;
+        let mut step = written.read().ok_or_else(damaged)?;
+        heard.append(&mut step.heard);
+        last = Some(step);
+    }
+    Ok(last.map(|step| Step { heard, ..step }))
 }
 
 fn encode<T: Serialize>(value: &T) -> Vec<u8> {
