@@ -308,7 +308,7 @@ impl<D: Disk> Store<D> {
 
 /// To whom a store belongs, by its first record.
 fn owner(first: &[u8]) -> Result<Owner, StoreError> {
-    let (format, owner) = postcard::from_bytes(first).map_err(|_| StoreError::Damaged { record: 0 })?;
+    let (format, owner): (u32, Owner) = postcard::from_bytes(first).map_err(|_| StoreError::Damaged { record: 0 })?;
     if format == FORMAT { Ok(owner) } else { Err(StoreError::Foreign { what: "version of this program" }) }
 }
 
