@@ -93,6 +93,10 @@ impl<A: Algorithm, D: Disk> Node<'_, A, D> {
                 if self.others[k].points.replace(card.points) != Some(card.points) {
                     self.news.insert(k);
                 }
+                // Whoever asks asks again until it has the answer, so the post need not be sent besides.
+                if std::mem::take(&mut self.others[k].wants_post) {
+                    self.count_post();
+                }
                 let values = || Numbers::Plain(self.versions.row(MINE as usize));
                 let post = (self.mine == MINE).then(|| Post { number: self.post_number, values: values() });
                 Ok(Answer::Welcome { card: self.card(), seen: self.others[k].seen, post }.encode())
@@ -186,8 +190,12 @@ impl<A: Algorithm, D: Disk> Node<'_, A, D> {
                 self.counters.letters_lost += 1;
             }
         } else if number == self.post_number && std::mem::take(&mut other.wants_post) && taken {
-            self.counters.vectors_sent += 1;
-            self.counters.bytes_sent += wire::post_bytes(self.versions.row_len());
+            self.count_post();
         }
+    }
+
+    fn count_post(&mut self) {
+        self.counters.vectors_sent += 1;
+        self.counters.bytes_sent += wire::post_bytes(self.versions.row_len());
     }
 }
