@@ -1,1 +1,3 @@
 //! The network driver.
+
+pub mod transport;
