@@ -1,12 +1,10 @@
 //! Peers on the loopback interface, for tests.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::time::Duration;
 
 use libp2p::{Multiaddr, PeerId};
 use sottovoce_net::transport::{Event, Identity, Limits, Settings, Transport};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
 /// Whatever is waited for comes much earlier, or never.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -69,16 +67,16 @@ impl Peer {
     }
 
     /// Answers every request with its own frame from now on.
-    pub fn echo(self) -> (Transport, JoinHandle<()>) {
+    pub fn echo(self) -> Transport {
         let Peer { transport, mut events } = self;
-        let task = tokio::spawn(async move {
+        tokio::spawn(async move {
             while let Some(event) = events.recv().await {
                 if let Event::Request { frame, reply, .. } = event {
                     reply.send(frame).expect("a frame that came is under the cap");
                 }
             }
         });
-        (transport, task)
+        transport
     }
 }
 
