@@ -122,9 +122,10 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
         let Settings { identity, mut transport, keys, interval, frames_per_second, seed } = settings;
         let group: &Group = node.group();
         let members: HashMap<Key, PeerId> = keys.iter().zip(0..).map(|(&key, k)| (key, PeerId(k))).collect();
-        for (k, &key) in keys.iter().enumerate() {
-            let is_neighbour = group.peers().position(PeerId(k as u32)).is_some();
-            if is_neighbour && !transport.known.iter().any(|(known, _)| *known == key) {
+        // On a graph that is learned everyone is a neighbour; they are dialled when there is something to say.
+        let listed = group.neighbours.iter().flatten().map(|edge| edge.peer);
+        for key in listed.map(|peer| keys[peer.index()]) {
+            if !transport.known.iter().any(|(known, _)| *known == key) {
                 transport.known.push((key, Vec::new()));
             }
         }
@@ -380,7 +381,7 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
             if !contact.connected {
                 // On a graph that is learned, neighbours are everyone, and are dialled when there is something to say.
                 let on_demand = self.node.group().neighbours.is_none() && self.directory.knows(to);
-                if !on_demand || self.node.outgoing(to).is_none() {
+                if !on_demand || !self.node.has_outgoing(to) {
                     continue;
                 }
             }
@@ -404,7 +405,7 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
             let contact = &self.contacts[edge.peer.index()];
             let at = contact.not_before?;
             let wants = contact.connected && !contact.busy;
-            (wants && (!contact.greeted || self.node.outgoing(edge.peer).is_some())).then_some(at)
+            (wants && (!contact.greeted || self.node.has_outgoing(edge.peer))).then_some(at)
         });
         waiting.min()
     }

@@ -155,6 +155,12 @@ impl<A: Algorithm, D: Disk> Node<'_, A, D> {
         *self.counters.refusals.entry(refusal).or_default() += 1;
     }
 
+    /// Whether [`Node::outgoing`] has something for a neighbour.
+    pub fn has_outgoing(&self, to: PeerId) -> bool {
+        let other = self.group.peers().position(to).map(|k| &self.others[k]);
+        other.is_some_and(|other| !other.letters.is_empty() || other.wants_post && self.mine == MINE)
+    }
+
     /// What to send to a neighbour next: its letters in order, then the last post, if it has not got it. The same again until
     /// [`Node::answered`] says that it arrived.
     pub fn outgoing(&self, to: PeerId) -> Option<Outgoing> {
