@@ -414,6 +414,36 @@ fn damaged_states_never_panic_then_or_later() {
     for_all(1, 3, &mut Damaged);
 }
 
+/// Wherever there may be a length, the list behind it loses its first member: a counter, the turn of an edge, or a number.
+#[test]
+fn lists_that_are_too_short_never_panic_then_or_later() {
+    struct Shortened;
+    impl Check for Shortened {
+        fn check<'p, A: Algorithm + 'p, D: Fn(PeerId) -> A::Data<'p> + Copy>(
+            &mut self,
+            _name: &'static str,
+            start: impl Fn() -> World<'p, A, D>,
+        ) {
+            let mut world = start();
+            (0..300).for_each(|_| world.step());
+            let id = PeerId(0);
+            let bytes = world.saved(id);
+            for (at, width) in (1..bytes.len()).flat_map(|at| [1, 4, 8].map(|width| (at, width))) {
+                let mut bytes = bytes.clone();
+                if bytes[at] == 0 || at + width >= bytes.len() {
+                    continue;
+                }
+                bytes[at] -= 1;
+                bytes.drain(at + 1..=at + width);
+                if world.resume(id, &bytes, Neighbours::Same).is_ok() {
+                    (0..200).for_each(|_| world.step());
+                }
+            }
+        }
+    }
+    for_all(5, 2, &mut Shortened);
+}
+
 /// An agent that was alone has neighbours now, and one that had some is alone.
 #[test]
 fn algorithms_without_a_memory_of_neighbours_go_on_with_others() {
