@@ -15,6 +15,8 @@ pub mod personal;
 mod problem;
 pub mod reference;
 mod saved;
+#[cfg(test)]
+mod saved_tests;
 pub mod stumps;
 #[cfg(test)]
 mod testing;

@@ -61,7 +61,7 @@ pub trait Algorithm: Sized + Sync {
 /// Whether an agent that comes back finds its neighbours as it left them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbours {
-    /// The same, with the same weights.
+    /// The same, with the same weights and the same numbers ([`PeerId`]).
     Same,
     /// Some came, went, or have another weight.
     Changed,

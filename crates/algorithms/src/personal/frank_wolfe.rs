@@ -31,7 +31,7 @@
 //! bits a number, or a copy would not be exact. An isolated agent, for which Q is flat, boosts alone.
 
 use super::config::{ConfigError, positive};
-use super::frank_wolfe_letter::{BALL_SLACK, Entries, Letter, PREDICTORS_MAX, Packed, Step, model_bits, step_bits};
+use super::frank_wolfe_letter::{Entries, Letter, PREDICTORS_MAX, Packed, Step, model_bits, step_bits};
 use super::learner::Learner;
 use super::sparse::{Sparse, move_towards};
 use crate::boosting::{add_gradient, log_sum, softmax};
@@ -42,6 +42,9 @@ use sottovoce_privacy::Exhausted;
 
 /// Looks at the slope of Q in a line search.
 const LINE_SEARCH_STEPS: usize = 8;
+
+/// How far outside their bounds rounding may have carried saved numbers, relatively: by 2^-52 in each of 2^32 steps.
+const SAVED_SLACK: f64 = 1e-6;
 
 /// The hyper-parameters, before they are checked.
 ///
@@ -366,9 +369,9 @@ impl Learner for FrankWolfe {
         let (model, margins, counts, gap, neighbours): Saved = saved::read(saved)?;
         let (version, wakes, steps, models) = counts;
         saved::check([wakes, steps, models].into_iter().all(saved::is_count) && u64::from(version) <= wakes)?;
-        let radius = self.radius * (1.0 + BALL_SLACK);
+        let radius = self.radius * (1.0 + SAVED_SLACK);
         saved::check(saved::is_vector(&model, self.predictors) && sum_of_sizes(&model) <= radius)?;
-        let margin_max = radius * largest(shard.points.features) * largest(shard.points.labels) * (1.0 + 1e-6);
+        let margin_max = radius * largest(shard.points.features) * largest(shard.points.labels) * (1.0 + SAVED_SLACK);
         saved::check(saved::is_vector(&margins, shard.points.len()) && largest(&margins) <= margin_max)?;
         let known = |neighbour: &Neighbour| {
             saved::is_weight(neighbour.weight) && neighbour.copy.is_inside(self.predictors, radius)

@@ -109,7 +109,7 @@ impl Entries<'_> {
 }
 
 /// How far outside the ball rounding may carry a model, relatively; nobody honest comes near it.
-pub(super) const BALL_SLACK: f64 = 1e-9;
+const BALL_SLACK: f64 = 1e-9;
 
 /// An index and a number.
 const ENTRY_BYTES: usize = 12;
