@@ -62,6 +62,8 @@ pub(super) struct Driver {
     /// Peers that the node believes connected, and those about whom it may believe something wrong.
     pub(super) told: HashSet<PeerId>,
     pub(super) untold: HashSet<PeerId>,
+    /// Peers that turned out to learn another task, until they are disconnected.
+    pub(super) of_other_task: HashSet<PeerId>,
     pub(super) events: mpsc::Sender<Event>,
     pub(super) commands: mpsc::Receiver<Command>,
 }
@@ -100,6 +102,7 @@ impl Driver {
             connected: HashSet::new(),
             told: HashSet::new(),
             untold: HashSet::new(),
+            of_other_task: HashSet::new(),
             events,
             commands,
         };
@@ -135,10 +138,7 @@ impl Driver {
                     }
                 }
                 () = tokio::time::sleep_until(wake), if due.is_some() => self.try_again(),
-                _ = tidy.tick() => {
-                    self.swarm.behaviour_mut().doorkeeper.tidy();
-                    self.standings.tidy(Instant::now());
-                }
+                _ = tidy.tick() => self.tidy(),
                 // A place for a connection that the node has not heard of, unless the node no longer listens.
                 free = self.events.reserve().map(|place| place.is_ok()), if !self.untold.is_empty() => if !free {
                     self.untold.clear();
@@ -146,6 +146,14 @@ impl Driver {
             }
         }
         self.say_farewell().await;
+    }
+
+    fn tidy(&mut self) {
+        self.swarm.behaviour_mut().doorkeeper.tidy();
+        self.standings.tidy(Instant::now());
+        for peer in &self.of_other_task {
+            let _ = self.swarm.disconnect_peer_id(*peer);
+        }
     }
 
     async fn say_farewell(&mut self) {

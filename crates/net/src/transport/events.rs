@@ -59,6 +59,7 @@ impl Driver {
             }
             SwarmEvent::ConnectionClosed { peer_id, num_established: 0, .. } => {
                 self.connected.remove(&peer_id);
+                self.of_other_task.remove(&peer_id);
                 self.untold.insert(peer_id);
                 self.redial.failed(&peer_id, Instant::now());
             }
@@ -177,8 +178,10 @@ impl Driver {
         if self.settings.serve_relay || self.swarm.behaviour().doorkeeper.is_relay(&peer) {
             return;
         }
-        self.refuse(Some(peer), Reason::WrongTask);
-        let _ = self.swarm.disconnect_peer_id(peer);
+        // It is not disconnected at once: the other side is to find out too, and tell its operator.
+        if self.connected.contains(&peer) && self.of_other_task.insert(peer) {
+            self.refuse(Some(peer), Reason::WrongTask);
+        }
     }
 
     fn on_frames_event(&mut self, event: frames::Event<Request, Frame>) {
@@ -200,6 +203,11 @@ impl Driver {
 
     fn on_request(&mut self, peer: PeerId, request: Request, channel: ResponseChannel<Frame>) {
         let now = Instant::now();
+        if let Err(reason) = self.swarm.behaviour().doorkeeper.may_enter(&peer) {
+            // Its connections are being closed.
+            self.shared.counters.refuse(reason);
+            return;
+        }
         let frame = match request {
             Request::Frame(frame) => frame,
             Request::Fault(reason) => return self.on_fault(peer, reason),
