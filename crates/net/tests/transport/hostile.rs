@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
 use crate::common::{FRAME_BYTES_MAX, PROTOCOL, Peer, settings, until};
-use crate::raw::Raw;
+use crate::raw::{Raw, SILENCE};
 
 fn frame(length: u32, body: &[u8]) -> Vec<u8> {
     [&length.to_be_bytes(), body].concat()
@@ -50,6 +50,21 @@ async fn a_frame_that_lies_about_its_length_is_refused_and_counted_and_many_lead
         () = until("it is turned away", || bob.counters().refused(Reason::Banned) > 0) => {}
         () = liar.idle() => {}
     }
+}
+
+#[tokio::test]
+async fn a_frame_that_is_never_finished_is_given_up_and_counted() {
+    let limits = Limits { request_timeout: Duration::from_millis(600), ..settings().limits };
+    let bob = Peer::start(Settings { limits, ..settings() }).await;
+    let (to, address) = (bob.id(), bob.address());
+    let bob = bob.echo();
+    let mut slow = Raw::new(PROTOCOL);
+    slow.connect(to, address).await;
+    tokio::select! {
+        () = until("it is given up", || bob.counters().refused(Reason::FrameSlow) > 0) => {}
+        _ = slow.say(to, SILENCE.to_vec()) => panic!("the stack of the slow peer waits for ten seconds"),
+    }
+    assert_eq!(bob.counters().requests_received, 0);
 }
 
 #[tokio::test]
