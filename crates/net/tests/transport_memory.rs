@@ -18,7 +18,7 @@ fn settings() -> Settings {
     settings
 }
 
-/// Each of a ring is connected with its predecessor and its successor.
+/// Each of a chain is connected with its predecessor and its successor.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_transports_fit_in_one_process() {
     let first = Transport::start(&Identity::generate(), settings()).await.expect("a transport");
@@ -26,16 +26,16 @@ async fn a_hundred_transports_fit_in_one_process() {
         eprintln!("SKIPPED a_hundred_transports_fit_in_one_process: no /proc here");
         return;
     };
-    let mut ring = vec![first];
+    let mut chain = vec![first];
     for _ in 0..TRANSPORTS {
-        let (last, _) = ring.last().expect("one");
+        let (last, _) = chain.last().expect("one");
         let known = vec![(last.id(), last.listening())];
-        ring.push(
+        chain.push(
             Transport::start(&Identity::generate(), Settings { known, ..settings() }).await.expect("a transport"),
         );
     }
     let idle = resident_bytes().expect("as before");
-    for (_, events) in &mut ring[1..] {
+    for (_, events) in &mut chain[1..] {
         while let Some(event) = events.recv().await {
             if matches!(event, sottovoce_net::transport::Event::Connected(_)) {
                 break;

@@ -171,6 +171,10 @@ mod tests {
         block_on(codec.read(&mut Cursor::new(bytes)))
     }
 
+    fn fault(codec: &Codec, bytes: &[u8]) -> Fault {
+        read(codec, bytes).expect_err("a fault")
+    }
+
     fn written(codec: &Codec, frame: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         block_on(codec.write(&mut bytes, frame)).expect("a frame under the cap");
@@ -179,10 +183,8 @@ mod tests {
 
     #[test]
     fn a_length_over_the_cap_is_refused_though_nothing_follows() {
-        let refused = read(&codec(1000, 10_000), &1001_u32.to_be_bytes());
-        assert_eq!(refused.unwrap_err(), Fault::Refused(Reason::FrameTooLong));
-        let refused = read(&codec(1000, 10_000), &u32::MAX.to_be_bytes());
-        assert_eq!(refused.unwrap_err(), Fault::Refused(Reason::FrameTooLong));
+        assert_eq!(fault(&codec(1000, 10_000), &1001_u32.to_be_bytes()), Fault::Refused(Reason::FrameTooLong));
+        assert_eq!(fault(&codec(1000, 10_000), &u32::MAX.to_be_bytes()), Fault::Refused(Reason::FrameTooLong));
     }
 
     #[test]
@@ -191,7 +193,7 @@ mod tests {
         let bytes = written(&codec, &vec![1; 100_000]);
         let first = read(&codec, &bytes).expect("there is room");
         assert_eq!(codec.room.available_permits(), 50_000);
-        assert_eq!(read(&codec, &bytes).unwrap_err(), Fault::Refused(Reason::FrameNoRoom));
+        assert_eq!(fault(&codec, &bytes), Fault::Refused(Reason::FrameNoRoom));
         assert_eq!(codec.room.available_permits(), 50_000);
         drop(first);
         assert!(read(&codec, &bytes).is_ok());
@@ -202,11 +204,11 @@ mod tests {
         let codec = codec(100, 1000);
         let mut bytes = written(&codec, b"hello");
         for end in 1..bytes.len() {
-            assert_eq!(read(&codec, &bytes[..end]).unwrap_err(), Fault::Refused(Reason::FrameMalformed), "{end} bytes");
+            assert_eq!(fault(&codec, &bytes[..end]), Fault::Refused(Reason::FrameMalformed), "{end} bytes");
         }
-        assert_eq!(read(&codec, &[]).unwrap_err(), Fault::Nothing);
+        assert_eq!(fault(&codec, &[]), Fault::Nothing);
         bytes.push(0);
-        assert_eq!(read(&codec, &bytes).unwrap_err(), Fault::Refused(Reason::FrameMalformed));
+        assert_eq!(fault(&codec, &bytes), Fault::Refused(Reason::FrameMalformed));
         assert!(block_on(codec.write(&mut Vec::new(), &[0; 101])).is_err());
     }
 

@@ -27,7 +27,7 @@ macro_rules! reasons {
 reasons! {
     /// A connection with a peer that is not listed, where only listed ones may connect.
     Stranger = "stranger",
-    /// A connection with a banned peer.
+    /// A connection with a banned peer, or a request of it that was still on its way.
     Banned = "banned",
     /// A connection over the limit of established incoming ones.
     ConnectionsIncoming = "connections_incoming",

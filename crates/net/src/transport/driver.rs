@@ -9,7 +9,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use libp2p::core::transport::ListenerId;
 use libp2p::multiaddr::Protocol;
-use libp2p::request_response::{OutboundRequestId, ResponseChannel};
+use libp2p::request_response::{InboundRequestId, OutboundRequestId, ResponseChannel};
 use libp2p::swarm::dial_opts::DialOpts;
 use libp2p::swarm::{DialError, Swarm};
 use libp2p::{Multiaddr, PeerId};
@@ -26,8 +26,8 @@ use super::{Command, EVENTS_MAX, Event, Identity, RequestError, Settings, Shared
 
 /// Requests of ours that wait for an answer, to all peers together.
 const REQUESTS_UNDER_WAY_MAX: usize = 1024;
-/// Requests of others that wait for an answer of the node, of all peers together.
-const REPLIES_MAX: usize = 1024;
+/// Requests of others whose answer is not written yet, of all peers together.
+const ANSWERING_MAX: usize = 1024;
 /// While the queue of events has fewer free places than this, news that may be lost is.
 const EVENTS_FREE_FOR_HINTS: usize = EVENTS_MAX / 2;
 /// How often what no longer matters is forgotten.
@@ -38,7 +38,7 @@ const FAREWELL_TIME: Duration = Duration::from_millis(500);
 const LISTEN_TIME: Duration = Duration::from_secs(5);
 
 /// An answer of the node, if it gave one, and the way it goes.
-pub(super) type Answered = (PeerId, ResponseChannel<Frame>, Option<Frame>);
+pub(super) type Answered = (ResponseChannel<Frame>, Option<Frame>);
 
 /// One of our requests.
 pub(super) struct UnderWay {
@@ -54,6 +54,7 @@ pub(super) struct Driver {
     pub(super) under_way: HashMap<OutboundRequestId, UnderWay>,
     pub(super) under_way_per_peer: HashMap<PeerId, usize>,
     pub(super) replies: FuturesUnordered<BoxFuture<'static, Answered>>,
+    pub(super) answering: HashSet<InboundRequestId>,
     pub(super) standings: Standings,
     pub(super) redial: Redial,
     pub(super) reservations: Redial,
@@ -62,6 +63,8 @@ pub(super) struct Driver {
     /// Peers that the node believes connected, and those about whom it may believe something wrong.
     pub(super) told: HashSet<PeerId>,
     pub(super) untold: HashSet<PeerId>,
+    /// Peers that turned out to learn another task, until they are disconnected.
+    pub(super) of_other_task: HashSet<PeerId>,
     pub(super) events: mpsc::Sender<Event>,
     pub(super) commands: mpsc::Receiver<Command>,
 }
@@ -96,10 +99,12 @@ impl Driver {
             under_way: HashMap::new(),
             under_way_per_peer: HashMap::new(),
             replies: FuturesUnordered::new(),
+            answering: HashSet::new(),
             relay_listeners: HashMap::new(),
             connected: HashSet::new(),
             told: HashSet::new(),
             untold: HashSet::new(),
+            of_other_task: HashSet::new(),
             events,
             commands,
         };
@@ -127,18 +132,12 @@ impl Driver {
                     Some(command) => self.on_command(command),
                 },
                 event = self.swarm.select_next_some() => self.on_swarm_event(event),
-                Some((peer, channel, answer)) = self.replies.next() => {
-                    self.standings.answered(&peer);
-                    if let Some(frame) = answer {
-                        // An error means that the request has timed out or its connection is closed.
-                        let _ = self.swarm.behaviour_mut().frames.send_response(channel, frame);
-                    }
-                }
+                Some((channel, answer)) = self.replies.next() => if let Some(frame) = answer {
+                    // An error means that the request has timed out or its connection is closed.
+                    let _ = self.swarm.behaviour_mut().frames.send_response(channel, frame);
+                },
                 () = tokio::time::sleep_until(wake), if due.is_some() => self.try_again(),
-                _ = tidy.tick() => {
-                    self.swarm.behaviour_mut().doorkeeper.tidy();
-                    self.standings.tidy(Instant::now());
-                }
+                _ = tidy.tick() => self.tidy(),
                 // A place for a connection that the node has not heard of, unless the node no longer listens.
                 free = self.events.reserve().map(|place| place.is_ok()), if !self.untold.is_empty() => if !free {
                     self.untold.clear();
@@ -146,6 +145,14 @@ impl Driver {
             }
         }
         self.say_farewell().await;
+    }
+
+    fn tidy(&mut self) {
+        self.swarm.behaviour_mut().doorkeeper.tidy();
+        self.standings.tidy(Instant::now());
+        for peer in &self.of_other_task {
+            let _ = self.swarm.disconnect_peer_id(*peer);
+        }
     }
 
     async fn say_farewell(&mut self) {
@@ -314,6 +321,6 @@ impl Driver {
 
     /// Whether the limits on unanswered requests of all peers leave a place, and the node's queue too.
     pub(super) fn has_place_for_request(&self) -> bool {
-        self.replies.len() < REPLIES_MAX && self.events.capacity() > super::EVENTS_RESERVED
+        self.answering.len() < ANSWERING_MAX && self.events.capacity() > super::EVENTS_RESERVED
     }
 }

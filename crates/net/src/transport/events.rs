@@ -6,7 +6,9 @@ use std::io;
 use futures::FutureExt;
 use libp2p::core::transport::ListenerId;
 use libp2p::multiaddr::Protocol;
-use libp2p::request_response::{self as frames, Message, OutboundFailure, OutboundRequestId, ResponseChannel};
+use libp2p::request_response::{
+    self as frames, InboundRequestId, Message, OutboundFailure, OutboundRequestId, ResponseChannel,
+};
 use libp2p::swarm::{ConnectionDenied, ConnectionId, DialError, ListenError, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, identify, mdns, memory_connection_limits, ping};
 use tokio::sync::oneshot;
@@ -59,6 +61,7 @@ impl Driver {
             }
             SwarmEvent::ConnectionClosed { peer_id, num_established: 0, .. } => {
                 self.connected.remove(&peer_id);
+                self.of_other_task.remove(&peer_id);
                 self.untold.insert(peer_id);
                 self.redial.failed(&peer_id, Instant::now());
             }
@@ -126,11 +129,10 @@ impl Driver {
     fn on_behaviour_event(&mut self, event: BehaviourEvent) {
         match event {
             BehaviourEvent::Frames(event) => self.on_frames_event(event),
-            BehaviourEvent::Ping(ping::Event { connection, result: Err(failure), .. }) => {
-                // A peer that is not there any more does not say so. One without ping may be there.
-                if !matches!(failure, ping::Failure::Unsupported) {
-                    self.swarm.close_connection(connection);
-                }
+            // A peer without ping may be there. One that does not answer is not, and will not say so.
+            BehaviourEvent::Ping(ping::Event { result: Err(ping::Failure::Unsupported), .. }) => {}
+            BehaviourEvent::Ping(ping::Event { connection, result: Err(_), .. }) => {
+                self.swarm.close_connection(connection);
             }
             BehaviourEvent::Identify(identify::Event::Received { connection_id, peer_id, info }) => {
                 self.on_identified(connection_id, peer_id, info);
@@ -177,14 +179,16 @@ impl Driver {
         if self.settings.serve_relay || self.swarm.behaviour().doorkeeper.is_relay(&peer) {
             return;
         }
-        self.refuse(Some(peer), Reason::WrongTask);
-        let _ = self.swarm.disconnect_peer_id(peer);
+        // It is not disconnected at once: the other side is to find out too, and tell its operator.
+        if self.connected.contains(&peer) && self.of_other_task.insert(peer) {
+            self.refuse(Some(peer), Reason::WrongTask);
+        }
     }
 
     fn on_frames_event(&mut self, event: frames::Event<Request, Frame>) {
         match event {
-            frames::Event::Message { peer, message: Message::Request { request, channel, .. }, .. } => {
-                self.on_request(peer, request, channel);
+            frames::Event::Message { peer, message: Message::Request { request_id, request, channel }, .. } => {
+                self.on_request(peer, request_id, request, channel);
             }
             frames::Event::Message { message: Message::Response { request_id, response }, .. } => {
                 self.finish(request_id, Ok(response.bytes));
@@ -193,13 +197,23 @@ impl Driver {
                 let error = self.request_error(peer, error);
                 self.finish(request_id, Err(error));
             }
-            // The node's reply, when it comes, goes nowhere.
-            frames::Event::InboundFailure { .. } | frames::Event::ResponseSent { .. } => {}
+            // Only now is a request done with: an answer that its peer does not read still takes memory.
+            frames::Event::InboundFailure { peer, request_id, .. }
+            | frames::Event::ResponseSent { peer, request_id, .. } => {
+                if self.answering.remove(&request_id) {
+                    self.standings.answered(&peer);
+                }
+            }
         }
     }
 
-    fn on_request(&mut self, peer: PeerId, request: Request, channel: ResponseChannel<Frame>) {
+    fn on_request(&mut self, peer: PeerId, id: InboundRequestId, request: Request, channel: ResponseChannel<Frame>) {
         let now = Instant::now();
+        if let Err(reason) = self.swarm.behaviour().doorkeeper.may_enter(&peer) {
+            // Its connections are being closed.
+            self.shared.counters.refuse(reason);
+            return;
+        }
         let frame = match request {
             Request::Frame(frame) => frame,
             Request::Fault(reason) => return self.on_fault(peer, reason),
@@ -227,10 +241,11 @@ impl Driver {
             return;
         }
         add(&self.shared.counters.requests_received, 1);
+        self.answering.insert(id);
         let time = self.settings.limits.request_timeout;
         let reply = async move {
             let answer = tokio::time::timeout(time, answered).await;
-            (peer, channel, answer.ok().and_then(Result::ok))
+            (channel, answer.ok().and_then(Result::ok))
         };
         self.replies.push(reply.boxed());
     }

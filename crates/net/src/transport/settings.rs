@@ -106,7 +106,7 @@ pub struct Limits {
     pub frames_bytes: usize,
     /// Requests per second of one peer. Twice as many may come at once.
     pub requests_per_second: u32,
-    /// Requests of one peer that wait for an answer of the node.
+    /// Requests of one peer that wait for an answer of the node, or whose answer it has not read yet.
     pub requests_unanswered_per_peer: usize,
     /// Requests of this peer to one other that wait for an answer.
     pub requests_under_way_per_peer: usize,

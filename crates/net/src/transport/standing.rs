@@ -75,7 +75,7 @@ impl Standings {
         Err(Turned { reason, too_often: !standing.patience.take(1.0, now) })
     }
 
-    /// A request that was let through is done with.
+    /// A request that was let through is done with: its answer is written, or will not be.
     pub(super) fn answered(&mut self, peer: &PeerId) {
         if let Some(standing) = self.peers.get_mut(peer) {
             standing.unanswered = standing.unanswered.saturating_sub(1);

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
 use crate::common::{FRAME_BYTES_MAX, PROTOCOL, Peer, settings, until};
-use crate::raw::Raw;
+use crate::raw::{Raw, SILENCE};
 
 fn frame(length: u32, body: &[u8]) -> Vec<u8> {
     [&length.to_be_bytes(), body].concat()
@@ -53,6 +53,21 @@ async fn a_frame_that_lies_about_its_length_is_refused_and_counted_and_many_lead
 }
 
 #[tokio::test]
+async fn a_frame_that_is_never_finished_is_given_up_and_counted() {
+    let limits = Limits { request_timeout: Duration::from_millis(600), ..settings().limits };
+    let bob = Peer::start(Settings { limits, ..settings() }).await;
+    let (to, address) = (bob.id(), bob.address());
+    let bob = bob.echo();
+    let mut slow = Raw::new(PROTOCOL);
+    slow.connect(to, address).await;
+    tokio::select! {
+        () = until("it is given up", || bob.counters().refused(Reason::FrameSlow) > 0) => {}
+        _ = slow.say(to, SILENCE.to_vec()) => panic!("the stack of the slow peer waits for ten seconds"),
+    }
+    assert_eq!(bob.counters().requests_received, 0);
+}
+
+#[tokio::test]
 async fn an_answer_over_the_cap_is_refused_and_counted() {
     let mut liar = Raw::new(PROTOCOL);
     let (to, address) = (liar.id(), liar.listen().await);
@@ -76,17 +91,16 @@ async fn peers_of_different_tasks_cannot_talk() {
     assert_eq!(alice.transport.counters().refused(Reason::WrongTask), 1);
     alice.wait_for(|event| matches!(event, Event::Disconnected(peer) if *peer == to)).await;
 
-    // One of ours, which says which task it learns: found out at once, by both.
+    // One of ours, which says which task it learns: found out at once, by both, and nobody need ask.
     let bob = Peer::start(settings()).await;
     let other = Settings { protocol: "/sottovoce/1/other".into(), known: vec![bob.contact()], ..settings() };
     let mut carol = Peer::start(other).await;
-    until("bob counts", || bob.transport.counters().refused(Reason::WrongTask) > 0).await;
-    until("it ends", || {
-        carol.transport.counters().refused(Reason::WrongTask) > 0 || carol.transport.counters().connections > 1
-    })
-    .await;
+    for one in [&bob, &carol] {
+        until("both count", || one.transport.counters().refused(Reason::WrongTask) > 0).await;
+    }
     carol.wait_for(|event| matches!(event, Event::Disconnected(peer) if *peer == bob.id())).await;
-    assert!(carol.transport.request(bob.id(), vec![1]).await.is_err());
+    let error = carol.transport.request(bob.id(), vec![1]).await.expect_err("of another task");
+    assert!(matches!(error, RequestError::WrongTask | RequestError::NotConnected), "{error}");
     assert_eq!(bob.transport.counters().requests_received, 0);
 }
 

@@ -10,6 +10,9 @@ use libp2p::{Multiaddr, PeerId, StreamProtocol, SwarmBuilder, noise, tcp, yamux}
 
 use crate::common::{PATIENCE, any_port};
 
+/// What to write to begin a frame and never finish it.
+pub const SILENCE: &[u8] = &[0, 0, 0, 9, 1];
+
 /// Writes bytes as they are, and reads whatever comes.
 #[derive(Clone, Default)]
 pub struct Bytes;
@@ -47,7 +50,9 @@ impl request_response::Codec for Bytes {
         io: &mut T,
         bytes: Vec<u8>,
     ) -> io::Result<()> {
-        io.write_all(&bytes).await
+        io.write_all(&bytes).await?;
+        io.flush().await?;
+        if bytes == SILENCE { std::future::pending().await } else { Ok(()) }
     }
 
     async fn write_response<T: AsyncWrite + Unpin + Send>(
