@@ -37,6 +37,8 @@ fn small() -> Report {
         optimum: Some(2.0),
         agents: (0..10).map(|i| agent(i, 0.7, if i == 3 { 0.6 } else { 0.9 })).collect(),
         edges: (0..10).map(|i| (i, (i + 1) % 10, 0.1 * f64::from(i + 1))).collect(),
+        learned: None,
+        in_bits: false,
         table: vec![row("model propagation"), row("coordinate descent")],
         reproduce: vec!["sottovoce train task.toml".into()],
         task: "name = \"ring\"\n".into(),
