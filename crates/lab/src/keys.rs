@@ -146,7 +146,7 @@ pub const KEYS: &[Key] = &[
     key("graph.seed", Kind::Integer(0, i64::MAX), "1", "watts-strogatz and erdos-renyi: the seed."),
 
     key("graph.sample", Kind::Integer(1, COUNT), "10", "learned: how many peers, drawn at random, an agent asks at each wake of a graph turn."),
-    key("graph.sparsity", Kind::Number(ABOVE_0), "10", "learned: lambda_3. With less of it an agent has fewer and heavier edges."),
+    key("graph.sparsity", Kind::Number(ABOVE_0), "10 for frank-wolfe, 0.1 for coordinate-descent", "learned: lambda_3. With less of it an agent has fewer and heavier edges."),
     key("graph.strength", Kind::Number(ABOVE_0), "1.0", "learned: nu, the weight of the graph's own part of the objective, against losses and differences."),
     key("graph.first-wakes", Kind::Number(FROM_0), "20", "learned: wakes per agent on the first graph, from purely local models."),
     key("graph.model-wakes", Kind::Number(ABOVE_0), "20", "learned: wakes per agent on models before the graph is refreshed."),
@@ -157,7 +157,7 @@ pub const KEYS: &[Key] = &[
     key("model", Kind::Table, "all defaults", "The objective."),
     key("model.loss", Kind::Choice(&["logistic", "squared", "smoothed-hinge", "hinge"]), "`\"logistic\"`", "Labels are -1 and 1 (or 0 and 1), for the squared loss any number. \"hinge\" is not smooth: not with coordinate-descent."),
     key("model.regularization", Kind::NumberOr(FROM_0, "1/m"), "`\"1/m\"`", "lambda_i: a number, or one over the agent's number of points."),
-    key("model.trade-off", Kind::Number(ABOVE_0), "1.0", "mu: the weight of the agents' own losses against the agreement with their neighbours."),
+    key("model.trade-off", Kind::Number(ABOVE_0), "1.0; 5.0 for coordinate-descent with a learned graph", "mu: the weight of the agents' own losses against the agreement with their neighbours."),
     key("model.intercept", Kind::Switch, "`false`", "Appends a constant feature 1, after normalizing."),
     key("model.points-max", Kind::Integer(1, COUNT), "the largest m_i", "Confidence is min(1, m_i / points-max)."),
     key("model.start", Kind::Choice(&["local", "zero", "warm"]), "`\"local\"`; `\"zero\"` with [privacy]", "The first models. \"warm\" needs [privacy] and privacy.warm; \"local\" is refused with it."),

@@ -4,7 +4,7 @@ use crate::error::{Mistake, quote};
 use crate::graph::{self, GraphRows};
 use crate::load::Loaded;
 use crate::rows::{self, Names};
-use crate::task::{Algorithm, GraphSource, Learned, Predictors, Task};
+use crate::task::{Algorithm, BOOSTING_DEFAULTS, GraphSource, LINEAR_DEFAULTS, Learned, Predictors, Task};
 use sottovoce_algorithms::joint::{Joint, LogDegree};
 use sottovoce_algorithms::personal::links::Links;
 use sottovoce_algorithms::{Dataset, Problem, boosting, objective, stumps::Stumps};
@@ -139,8 +139,11 @@ pub fn boosted(linear: Loaded) -> Loaded {
         }
     };
     let mut task = linear.task;
-    task.algorithm = Algorithm::FrankWolfe;
-    let problem = Problem { data, ..linear.problem };
+    if task.algorithm != Algorithm::FrankWolfe {
+        task.algorithm = Algorithm::FrankWolfe;
+        set_defaults(&mut task, BOOSTING_DEFAULTS);
+    }
+    let problem = Problem { data, trade_off: task.model.trade_off, ..linear.problem };
     Loaded { task, problem, test, feature_names, plain: Some(Arc::new(plain)), ..linear }
 }
 
@@ -152,6 +155,8 @@ pub fn linear(loaded: &Loaded) -> Loaded {
     task.algorithm = Algorithm::CoordinateDescent;
     // Its tolerance is about gaps.
     task.run.tolerance = None;
+    set_defaults(&mut task, LINEAR_DEFAULTS);
+    let trade_off = task.model.trade_off;
     Loaded {
         task,
         names: loaded.names.clone(),
@@ -160,7 +165,7 @@ pub fn linear(loaded: &Loaded) -> Loaded {
             graph: loaded.problem.graph.clone(),
             loss: loaded.problem.loss,
             regularization: loaded.problem.regularization,
-            trade_off: loaded.problem.trade_off,
+            trade_off,
             points_max: loaded.problem.points_max,
         },
         test,
@@ -168,6 +173,14 @@ pub fn linear(loaded: &Loaded) -> Loaded {
         plan: None,
         known: loaded.known.clone(),
         plain: None,
+    }
+}
+
+/// Models of the other kind have losses on another scale: where the graph is learned, they take the defaults of their kind.
+fn set_defaults(task: &mut Task, (trade_off, sparsity): (f64, f64)) {
+    if let GraphSource::Learned(learned) = &mut task.graph.source {
+        learned.sparsity = sparsity;
+        task.model.trade_off = trade_off;
     }
 }
 

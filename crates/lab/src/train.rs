@@ -190,7 +190,7 @@ impl Visitor for Train<'_> {
         let radius = task.boosting.map_or(0.0, |boosting| boosting.radius);
         Ok(Trained {
             algorithm: which.name(),
-            name: which.name().replace('-', " "),
+            name: name(loaded, which, graph.is_some()),
             gap: certified.then(|| boosting::gap(problem, radius, &models)),
             bits: probe.bits.map(|bits| {
                 ids().map(|id| bits(simulation.state(id))).fold(Bits::default(), |sum, one| Bits {
@@ -209,6 +209,15 @@ impl Visitor for Train<'_> {
             seconds,
             quiet: status == Status::Quiet,
         })
+    }
+}
+
+/// What a report calls a run.
+fn name(loaded: &Loaded, algorithm: task::Algorithm, learned: bool) -> String {
+    match (learned, loaded.plain.is_some()) {
+        (true, true) => "boosting, learned graph".to_owned(),
+        (true, false) => "linear, learned graph".to_owned(),
+        _ => algorithm.name().replace('-', " "),
     }
 }
 

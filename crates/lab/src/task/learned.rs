@@ -81,10 +81,18 @@ const RADIUS_DEFAULT: f64 = 10.0;
 const LOCAL_ROUNDS_DEFAULT: u32 = 1000;
 /// kappa when a task does not say; the authors' code has 10, the thesis 5.
 const SAMPLE_DEFAULT: u32 = 10;
-/// lambda_3 when a task does not say: from the thesis' grid, tuned on moons of other seeds.
-const SPARSITY_DEFAULT: f64 = 10.0;
+/// mu and lambda_3 for boosting when a task does not say: from the thesis' grid, tuned on moons of other seeds.
+pub const BOOSTING_DEFAULTS: (f64, f64) = (1.0, 10.0);
+/// The same for linear models, whose losses are means and not logs of sums: tuned on synthetic linear tasks of 10 and 50 features. With a
+/// trade-off of 1 losses weigh so little that everyone agrees with everyone.
+pub const LINEAR_DEFAULTS: (f64, f64) = (5.0, 0.1);
 /// Turns when a task does not say: those of the authors' code for the moons, with a longer first graph.
 const TURNS_DEFAULT: Turns = Turns { graph_first: 20.0, models: 20.0, graph: 10.0 };
+
+/// mu and lambda_3 when a task with a learned graph does not say.
+pub(super) fn defaults(algorithm: Algorithm) -> (f64, f64) {
+    if algorithm == Algorithm::FrankWolfe { BOOSTING_DEFAULTS } else { LINEAR_DEFAULTS }
+}
 
 /// Resolves `[boosting]` where something is boosted: by the task itself, or beside it for comparison.
 pub(super) fn boosting(
@@ -109,12 +117,13 @@ pub(super) fn boosting(
 /// The graph's keys; `path` makes them absolute.
 pub(super) fn graph(
     config: &GraphConfig,
+    algorithm: Algorithm,
     mut path: impl FnMut(&str, &str) -> Result<PathBuf, Mistake>,
 ) -> Result<Learned, Mistake> {
     let mut file = |written: &Option<String>, key: &str| written.as_ref().map(|file| path(file, key)).transpose();
     Ok(Learned {
         sample: config.sample.unwrap_or(SAMPLE_DEFAULT),
-        sparsity: config.sparsity.unwrap_or(SPARSITY_DEFAULT),
+        sparsity: config.sparsity.unwrap_or(defaults(algorithm).1),
         strength: config.strength.unwrap_or(1.0),
         turns: Turns {
             graph_first: config.first_wakes.unwrap_or(TURNS_DEFAULT.graph_first),

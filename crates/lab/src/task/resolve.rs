@@ -24,15 +24,18 @@ pub(super) fn resolve(config: Config, file: &Path, lines: &Lines<'_>) -> Result<
         return Err(lines.mistake("algorithm", what));
     }
     let model_config = config.model.unwrap_or_default();
-    let start = model_config.start;
-    let model = model(model_config, config.privacy.is_some(), lines)?;
+    let (start, trade_off) = (model_config.start, model_config.trade_off);
+    let mut model = model(model_config, config.privacy.is_some(), lines)?;
     if model.loss == Loss::Hinge && algorithm == Algorithm::CoordinateDescent {
         let what = "model.loss = \"hinge\" is not smooth, so coordinate-descent cannot use it; accepted: model.loss = \
                     \"smoothed-hinge\", or algorithm = \"admm\"";
         return Err(lines.mistake("model.loss", what));
     }
     let data = data(required(config.data, "data", lines)?, &paths)?;
-    let graph = graph(required(config.graph, "graph", lines)?, &paths)?;
+    let graph = graph(required(config.graph, "graph", lines)?, algorithm, &paths)?;
+    if let (GraphSource::Learned(_), None) = (&graph.source, trade_off) {
+        model.trade_off = learned::defaults(algorithm).0;
+    }
     let run_config = config.run.unwrap_or_default();
     learned::check(algorithm, &graph.source, &model, start, run_config.tolerance.is_some(), lines)?;
     let boosting = learned::boosting(config.boosting.unwrap_or_default(), algorithm, &graph.source, &model);
@@ -191,7 +194,7 @@ const GRAPH_PARAMETERS: &[(&str, &[&str])] = &[
     ("groups", &["learned"]),
 ];
 
-fn graph(config: GraphConfig, paths: &Paths<'_>) -> Result<GraphTask, Mistake> {
+fn graph(config: GraphConfig, algorithm: Algorithm, paths: &Paths<'_>) -> Result<GraphTask, Mistake> {
     let lines = paths.lines;
     if config.edges.is_some() && config.kind.is_some() {
         return Err(lines.mistake("graph.kind", "graph.edges and graph.kind are both given; accepted: one of them"));
@@ -262,7 +265,7 @@ fn graph(config: GraphConfig, paths: &Paths<'_>) -> Result<GraphTask, Mistake> {
             };
             GraphSource::Similarity { vectors, width: config.width.unwrap_or(0.1), threshold }
         }
-        _ => GraphSource::Learned(learned::graph(&config, |written, key| {
+        _ => GraphSource::Learned(learned::graph(&config, algorithm, |written, key| {
             let file = paths.absolute(written.to_owned(), key)?;
             match Format::of(&file).is_none_or(|format| format.libsvm) {
                 true => Err(lines.mistake(key, format!("{key}; accepted: a file named .csv or .csv.gz"))),
