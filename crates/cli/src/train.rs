@@ -68,7 +68,9 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     let bar = screen::Bar::new(output, "comparisons");
     let beside = baselines(&loaded, threads, !arguments.no_sweep, &mut |_, progress| bar.show(progress))?;
     drop(bar);
-    screen::warn(output, beside.skipped.as_slice());
+    if !arguments.no_sweep {
+        screen::warn(output, beside.skipped.as_slice());
+    }
     let swept = match arguments.no_sweep {
         true => None,
         false => swept(&loaded, &trained, threads, output)?,
@@ -125,10 +127,10 @@ fn sizes(loaded: &Loaded) -> serde_json::Value {
 pub fn describe(loaded: &Loaded) -> String {
     let problem = &loaded.problem;
     format!(
-        "{}: {} agents, {} features, {} training points, {}; {}\n{}",
+        "{}: {} agents, {}, {} training points, {}; {}\n{}",
         loaded.task.name,
         number::count(problem.agents() as u64),
-        number::count(problem.dimension() as u64),
+        loaded.dimension_in_words(),
         number::count(problem.data.len() as u64),
         loaded.edges_in_words(),
         loaded.task.algorithm.name(),

@@ -7,7 +7,7 @@ use crate::learned::{boosted, linear};
 use crate::load::Loaded;
 use crate::report::Sample;
 use crate::score::{mean_and_deviation, scores};
-use crate::task::{Algorithm, GraphSource};
+use crate::task::{Algorithm, Boosting, GraphSource, Predictors};
 use crate::train::{Halt, Progress, Trained, train};
 use sottovoce_algorithms::{Dataset, Problem};
 use sottovoce_core::{Graph, PeerId, Rows};
@@ -26,11 +26,8 @@ pub struct Baselines {
     pub skipped: Option<String>,
 }
 
-/// A kind of models.
-struct Family {
-    name: &'static str,
-    loaded: Loaded,
-}
+const LINEAR: &str = "linear";
+const BOOSTING: &str = "boosting";
 
 /// Runs what a task is compared with. Everyone alone, always; with boosting or a learned graph the whole of the thesis' table, if
 /// `all` are wanted.
@@ -40,7 +37,7 @@ pub fn baselines(
     all: bool,
     watch: &mut dyn FnMut(&str, Progress) -> ControlFlow<()>,
 ) -> Result<Baselines, Halt> {
-    let learned = matches!(loaded.task.graph.source, GraphSource::Learned(_));
+    let learned = loaded.edge_count().is_none();
     let mut baselines = Baselines::default();
     if !learned && loaded.task.algorithm != Algorithm::FrankWolfe {
         if loaded.task.algorithm != Algorithm::Local {
@@ -48,59 +45,49 @@ pub fn baselines(
         }
         return Ok(baselines);
     }
-    let (own, other) = families(loaded);
-    let products = products(loaded, &own, other.as_ref());
-    let mut run = |name: String, family: &Family, algorithm: Algorithm| {
-        let run = train(&family.loaded, algorithm, threads, &mut |progress| watch(&name, progress))?;
+    let (own, others) = if loaded.plain.is_some() { (BOOSTING, LINEAR) } else { (LINEAR, BOOSTING) };
+    let mut run = |name: String, loaded: &Loaded, algorithm: Algorithm| {
+        let run = train(loaded, algorithm, threads, &mut |progress| watch(&name, progress))?;
         Ok::<_, Halt>(Trained { name, ..run })
     };
-    baselines.runs.push(run(format!("local {}", own.name), &own, Algorithm::Local)?);
-    if !all || products > PRODUCTS_MAX {
+    baselines.runs.push(run(format!("local {own}"), loaded, Algorithm::Local)?);
+    if !all || products(loaded) > PRODUCTS_MAX {
         let why = if all { "take too long beside a run of this size" } else { "were not wanted" };
         baselines.skipped = Some(format!("Comparisons with other models {why}."));
         return Ok(baselines);
     }
-    baselines.runs.push(run_as_one(&own, threads)?);
+    baselines.runs.push(run_as_one(own, loaded, threads)?);
+    // Regression is not boosted.
+    let other = match loaded.plain.is_some() {
+        true => Some(linear(loaded)),
+        false => loaded.task.boosting.map(|_| boosted(loaded.clone())),
+    };
     if let Some(other) = &other {
-        baselines.runs.push(run(format!("local {}", other.name), other, Algorithm::Local)?);
-        baselines.runs.push(run_as_one(other, threads)?);
+        baselines.runs.push(run(format!("local {others}"), other, Algorithm::Local)?);
+        baselines.runs.push(run_as_one(others, other, threads)?);
     }
     if let Some(oracle) = &loaded.known.oracle {
-        let mut informed = Family { name: own.name, loaded: loaded.clone() };
-        informed.loaded.problem.graph = oracle.clone();
+        let mut informed = loaded.clone();
+        informed.problem.graph = oracle.clone();
         // The graph is what the problem has, and not a file that would have to be named.
-        informed.loaded.task.graph.source = GraphSource::Complete;
-        let trained = run(format!("{}, oracle graph", own.name), &informed, loaded.task.algorithm)?;
-        baselines.runs.push(trained);
+        informed.task.graph.source = GraphSource::Complete;
+        baselines.runs.push(run(format!("{own}, oracle graph"), &informed, loaded.task.algorithm)?);
     }
     if let Some(other) = &other {
         let graph = if learned { "learned" } else { "same" };
-        let trained = run(format!("{}, {graph} graph", other.name), other, other.loaded.task.algorithm)?;
-        baselines.runs.push(trained);
+        baselines.runs.push(run(format!("{others}, {graph} graph"), other, other.task.algorithm)?);
     }
     // Objectives of other models, other graphs or without g are not on one scale.
-    let own_scale = |run: &Trained| !learned && run.name == format!("local {}", own.name);
+    let own_scale = |run: &Trained| !learned && run.name == format!("local {own}");
     for run in baselines.runs.iter_mut().filter(|run| !own_scale(run)) {
         run.samples.iter_mut().for_each(|sample| sample.objective = None);
     }
     Ok(baselines)
 }
 
-/// The task's own family of models, and the other one; none for regression, which is not boosted.
-fn families(loaded: &Loaded) -> (Family, Option<Family>) {
-    const LINEAR: &str = "linear";
-    const BOOSTING: &str = "boosting";
-    if loaded.plain.is_some() {
-        let other = Family { name: LINEAR, loaded: linear(loaded) };
-        return (Family { name: BOOSTING, loaded: loaded.clone() }, Some(other));
-    }
-    let other = loaded.task.boosting.map(|_| Family { name: BOOSTING, loaded: boosted(loaded.clone()) });
-    (Family { name: LINEAR, loaded: loaded.clone() }, other)
-}
-
 /// One model for everyone, from all points as if they were one agent's.
-fn run_as_one(family: &Family, threads: usize) -> Result<Trained, Halt> {
-    let Loaded { problem, test, .. } = &family.loaded;
+fn run_as_one(kind: &str, loaded: &Loaded, threads: usize) -> Result<Trained, Halt> {
+    let Loaded { problem, test, .. } = loaded;
     let agents = problem.agents();
     let mut data = Dataset::new(problem.dimension());
     let (mut features, mut labels) = (Vec::new(), Vec::new());
@@ -120,7 +107,11 @@ fn run_as_one(family: &Family, threads: usize) -> Result<Trained, Halt> {
             trade_off: problem.trade_off,
         },
         test: None,
-        ..family.loaded.clone()
+        known: loaded.known.clone(),
+        task: loaded.task.clone(),
+        feature_names: loaded.feature_names.clone(),
+        plain: loaded.plain.clone(),
+        plan: None,
     };
     let one = train(&pooled, Algorithm::Local, threads, &mut |_| ControlFlow::Continue(()))?;
     let mut models = Rows::zeros(agents, problem.dimension());
@@ -130,17 +121,21 @@ fn run_as_one(family: &Family, threads: usize) -> Result<Trained, Halt> {
     let (score_mean, score_std) = (score.map(|(mean, _)| mean), score.map(|(_, std)| std));
     let samples = vec![Sample { score_mean, score_std, ..Sample::default() }];
     let ledgers = vec![one.ledgers[0].clone(); agents];
-    Ok(Trained { name: format!("global {}", family.name), models, scores, samples, ledgers, ..one })
+    Ok(Trained { name: format!("global {kind}"), models, scores, samples, ledgers, ..one })
 }
 
 /// About how many multiplications the comparisons take: rounds alone and as one, and a run like the task's own with each kind of
 /// models.
-fn products(loaded: &Loaded, own: &Family, other: Option<&Family>) -> f64 {
-    let of = |family: &Family| {
-        let problem = &family.loaded.problem;
-        let numbers = (problem.data.len() * problem.dimension()) as f64;
-        let rounds = loaded.task.boosting.map_or(0.0, |boosting| f64::from(boosting.local_rounds));
-        2.0 * numbers * rounds + 4.0 * numbers * loaded.task.run.wakes_per_agent as f64
+fn products(loaded: &Loaded) -> f64 {
+    let features = loaded.plain.as_ref().map_or(loaded.problem.dimension(), |plain| plain.train.dimension());
+    let (rounds, predictors) = match loaded.task.boosting {
+        None => (0, 0),
+        Some(Boosting { predictors: Predictors::Columns, local_rounds, .. }) => (local_rounds, features),
+        Some(Boosting { predictors: Predictors::Stumps(count), local_rounds, .. }) => {
+            (local_rounds, features.max(count as usize))
+        }
     };
-    of(own) + other.map_or(0.0, of)
+    let wakes = loaded.task.run.wakes_per_agent as f64;
+    let points = loaded.problem.data.len() as f64;
+    points * (predictors as f64 * (2.0 * f64::from(rounds) + 4.0 * wakes) + features as f64 * 4.0 * wakes)
 }

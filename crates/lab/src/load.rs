@@ -32,6 +32,12 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// How many coordinates a model has, in words.
+    pub fn dimension_in_words(&self) -> String {
+        let what = if self.plain.is_some() { "base predictors" } else { "features" };
+        format!("{} {what}", number::count(self.problem.dimension() as u64))
+    }
+
     /// How many edges there are, in words.
     pub fn edges_in_words(&self) -> String {
         match self.edge_count() {

@@ -410,9 +410,9 @@ fn report(
     Report {
         title: loaded.task.name.clone(),
         subtitle: format!(
-            "{} agents, {} features, {} training points, {}, {}",
+            "{} agents, {}, {} training points, {}, {}",
             number::count(problem.agents() as u64),
-            number::count(problem.dimension() as u64),
+            loaded.dimension_in_words(),
             number::count(problem.data.len() as u64),
             match &run.graph {
                 Some(graph) => format!("{} learned edges", number::count(graph.edge_count() as u64)),
