@@ -18,7 +18,9 @@ fn main() -> ExitCode {
             let words = ["test", "--release", "--workspace", "--", "--include-ignored"];
             run("soak", cargo(&words).env("SOTTOVOCE_SOAK", "1"))
         }
-        ["bench"] => run("bench", &mut cargo(&["bench", "--package", "sottovoce-sim", "--bench", "wake"])),
+        ["bench"] => {
+            run("bench", &mut cargo(&["bench", "--package", "sottovoce-sim", "--bench", "wake", "--bench", "graph"]))
+        }
         _ => {
             eprint!("{HELP}");
             return ExitCode::from(2);

@@ -112,6 +112,14 @@ impl<R: Regularizer> Joint<R> {
         price + self.strength * (self.regularizer.weight_slope(weight) + a + b)
     }
 
+    /// nu g(w), the graph's own part of J: that and Q over the graph are J.
+    pub fn of_graph(&self, graph: &Graph) -> f64 {
+        let weights: f64 = graph.edges().map(|(_, _, weight)| self.regularizer.weight(weight)).sum();
+        let agents = (0..graph.agents() as u32).map(PeerId);
+        let degrees: f64 = agents.map(|agent| self.regularizer.degree(graph.peers(agent).weighted_degree())).sum();
+        self.strength * (weights + degrees)
+    }
+
     /// J from the prices of all pairs.
     pub fn value(&self, prices: &Pairs, weights: &Pairs) -> f64 {
         let g = &self.regularizer;
@@ -228,6 +236,8 @@ mod tests {
             let (j, expected) =
                 (joint.value(&joint.prices(&models, &costs), &weights), value(&problem, &models) + 0.7 * g);
             assert!((j - expected).abs() < 1e-10, "{j} {expected}");
+            let of_graph = joint.of_graph(&problem.graph);
+            assert!((of_graph - 0.7 * g).abs() < 1e-10, "{of_graph} {g}");
         }
     }
 

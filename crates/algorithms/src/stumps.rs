@@ -46,6 +46,11 @@ impl Stumps {
         self.dimension * self.thresholds.len()
     }
 
+    /// The thresholds of each feature.
+    pub fn thresholds(&self) -> &[f64] {
+        &self.thresholds
+    }
+
     /// What every stump says about x, into `out`: feature after feature, threshold after threshold.
     pub fn answers(&self, x: &[f64], out: &mut Vec<f64>) {
         for x in x {

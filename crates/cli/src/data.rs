@@ -4,6 +4,7 @@ use crate::{OutArguments, Output, screen};
 use clap::Subcommand;
 use sottovoce_lab::describe::describe;
 use sottovoce_lab::error::Mistake;
+use sottovoce_lab::generate::moons::{self, MoonsOptions};
 use sottovoce_lab::generate::{self, LinearOptions};
 use sottovoce_lab::train::Halt;
 use std::path::PathBuf;
@@ -50,6 +51,17 @@ enum Generate {
         #[command(flatten)]
         out: OutArguments,
     },
+
+    /// Boosting with a learned graph: 100 agents in four groups, each with two half moons turned by its own angle (thesis, section
+    /// 2.5)
+    Moons {
+        /// The seed from which everything is drawn
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+
+        #[command(flatten)]
+        out: OutArguments,
+    },
 }
 
 /// The size of a synthetic linear task.
@@ -82,14 +94,11 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
             generate::write(&options, &out.out, out.force)?;
             let written = |file: &&&str| *private || **file != generate::PRIVATE_FILE;
             let files: Vec<&str> = generate::FILES.iter().filter(written).copied().collect();
-            if output.json {
-                screen::say(serde_json::json!({ "out": out.out, "files": files }))?;
-            } else if !output.quiet {
-                let task = out.out.join(if *private { generate::PRIVATE_FILE } else { "task.toml" });
-                screen::say(format!("Wrote {}: {}", out.out.display(), files.join(", ")))?;
-                screen::say(format!("Next: sottovoce train {} --out run", task.display()))?;
-            }
-            Ok(())
+            tell(out, &files, if *private { generate::PRIVATE_FILE } else { "task.toml" }, output)
+        }
+        (Some(DataCommand::Generate { kind: Generate::Moons { seed, out } }), _) => {
+            moons::write(&MoonsOptions { seed: *seed, ..MoonsOptions::default() }, &out.out, out.force)?;
+            tell(out, moons::FILES, "task.toml", output)
         }
         (None, Some(file)) => {
             let summary = describe(file, arguments.agents.as_deref())?;
@@ -102,4 +111,15 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         }
         (None, None) => Err(Mistake::new("accepted: `sottovoce data FILE`, or `sottovoce data generate`").into()),
     }
+}
+
+/// What was written, and what to do with it.
+fn tell(out: &OutArguments, files: &[&str], task: &str, output: Output) -> Result<(), Halt> {
+    if output.json {
+        screen::say(serde_json::json!({ "out": out.out, "files": files }))?;
+    } else if !output.quiet {
+        screen::say(format!("Wrote {}: {}", out.out.display(), files.join(", ")))?;
+        screen::say(format!("Next: sottovoce train {} --out run", out.out.join(task).display()))?;
+    }
+    Ok(())
 }

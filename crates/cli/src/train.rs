@@ -1,6 +1,7 @@
 //! `sottovoce train`.
 
 use crate::{OutArguments, Output, RunArguments, screen};
+use sottovoce_lab::baselines::baselines;
 use sottovoce_lab::folder::Folder;
 use sottovoce_lab::load::{Loaded, load};
 use sottovoce_lab::outlook::outlook;
@@ -9,7 +10,7 @@ use sottovoce_lab::private;
 use sottovoce_lab::report::bound_or_infinity;
 use sottovoce_lab::run_folder::{self, Accounting, Summary};
 use sottovoce_lab::sweep::{Sweep, sweep};
-use sottovoce_lab::task::{AccountantName, Algorithm, Task};
+use sottovoce_lab::task::{AccountantName, Task};
 use sottovoce_lab::train::{Halt, Trained, train};
 use std::path::PathBuf;
 
@@ -28,7 +29,8 @@ pub struct Arguments {
     #[command(flatten)]
     run: RunArguments,
 
-    /// For a private task: leave out the pictures of scores against epsilon and against updates, which run it again a dozen times
+    /// Leave out what is run for comparison only: of a private task other budgets and numbers of updates, a dozen runs; of boosting
+    /// and learned graphs other models
     #[arg(long)]
     no_sweep: bool,
 
@@ -63,15 +65,17 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     let bar = screen::Bar::new(output, loaded.task.algorithm.name());
     let trained = train(&loaded, loaded.task.algorithm, threads, &mut |progress| bar.show(progress))?;
     drop(bar);
-    let alone = match loaded.task.algorithm {
-        Algorithm::Local => None,
-        _ => Some(train(&loaded, Algorithm::Local, threads, &mut |_| std::ops::ControlFlow::Continue(()))?),
-    };
+    let bar = screen::Bar::new(output, "comparisons");
+    let beside = baselines(&loaded, threads, !arguments.no_sweep, &mut |_, progress| bar.show(progress))?;
+    drop(bar);
+    if !arguments.no_sweep {
+        screen::warn(output, beside.skipped.as_slice());
+    }
     let swept = match arguments.no_sweep {
         true => None,
         false => swept(&loaded, &trained, threads, output)?,
     };
-    let runs: Vec<_> = alone.iter().chain([&trained]).collect();
+    let runs: Vec<_> = beside.runs.iter().chain([&trained]).collect();
     let command = format!(
         "sottovoce train {} --seed {} --out {}",
         arguments.task.display(),
@@ -111,7 +115,7 @@ fn sizes(loaded: &Loaded) -> serde_json::Value {
         "agents": problem.agents(),
         "dimension": problem.dimension(),
         "points": problem.data.len(),
-        "edges": problem.graph.edge_count(),
+        "edges": loaded.edge_count(),
     });
     if let Some(outlook) = outlook(loaded) {
         sizes["privacy"] = serde_json::to_value(outlook).expect("an outlook is JSON");
@@ -123,12 +127,12 @@ fn sizes(loaded: &Loaded) -> serde_json::Value {
 pub fn describe(loaded: &Loaded) -> String {
     let problem = &loaded.problem;
     format!(
-        "{}: {} agents, {} features, {} training points, {} edges; {}\n{}",
+        "{}: {} agents, {}, {} training points, {}; {}\n{}",
         loaded.task.name,
         number::count(problem.agents() as u64),
-        number::count(problem.dimension() as u64),
+        loaded.dimension_in_words(),
         number::count(problem.data.len() as u64),
-        number::count(problem.graph.edge_count() as u64),
+        loaded.edges_in_words(),
         loaded.task.algorithm.name(),
         run_folder::privacy_line(&loaded.task)
     ) + &outlook(loaded).map_or(String::new(), |outlook| format!("\n{}", outlook.plan_in_words()))
@@ -189,5 +193,16 @@ fn tell(summary: &Summary, tolerance: bool) -> String {
         },
         summary.objective.map_or("-".to_owned(), |objective| number::significant(objective, 6))
     );
+    if let Some(gap) = summary.duality_gap {
+        text += &format!(" It is at most {} above its minimum.", number::significant(gap, 3));
+    }
+    if let Some(graph) = summary.learned_graph {
+        text += &format!("\nLearned {} edges", number::count(graph.edges as u64));
+        if let (Some(within), Some(between)) = (graph.within_mean, graph.between_mean) {
+            let [within, between] = [within, between].map(|weight| number::significant(weight, 2));
+            text += &format!(", of weight {within} within groups and {between} between them, in the mean");
+        }
+        text += ".";
+    }
     text
 }

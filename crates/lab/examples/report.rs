@@ -68,6 +68,8 @@ fn invented() -> Report {
         optimum: Some(optimum),
         agents,
         edges: two_groups(n),
+        learned: None,
+        in_bits: false,
         runs,
         table,
         reproduce: vec!["sottovoce train task.toml --out run --seed 1".into()],

@@ -40,7 +40,8 @@ pub fn read(task: &Task, names: &mut Names) -> Result<GraphRows, Mistake> {
     }
 }
 
-fn read_edges(file: &Path, names: &mut Names) -> Result<GraphRows, Mistake> {
+/// Reads a file of edges.
+pub(crate) fn read_edges(file: &Path, names: &mut Names) -> Result<GraphRows, Mistake> {
     let (mut list, mut places) = (Vec::new(), Vec::new());
     rows::read_csv(
         file,
@@ -131,7 +132,8 @@ pub fn build(
             })?
         }
         (GraphSource::Ring, _) => Graph::ring(n).map_err(shape)?,
-        (GraphSource::Complete, _) => Graph::complete(n).map_err(shape)?,
+        // Everyone can be asked.
+        (GraphSource::Complete | GraphSource::Learned(_), _) => Graph::complete(n).map_err(shape)?,
         (GraphSource::Torus { rows, columns }, _) => {
             if u64::from(*rows) * u64::from(*columns) != n as u64 {
                 let what = format!("[graph]: a torus of {rows} x {columns} has no place for exactly {n} agents");
@@ -173,7 +175,8 @@ pub(crate) fn default_neighbours(n: usize) -> u32 {
     n.saturating_sub(1).clamp(1, 10) as u32
 }
 
-fn from_edges(
+/// A graph from a file of edges.
+pub(crate) fn from_edges(
     file: &Path,
     mut list: Vec<(u32, u32, f64)>,
     places: &[Place],

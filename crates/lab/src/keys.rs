@@ -2,6 +2,7 @@
 //!
 //! This one table checks task files and renders the documentation, so the two cannot disagree.
 
+use crate::task::STUMPS_MAX;
 use std::fmt;
 
 /// A set of finite numbers.
@@ -118,7 +119,7 @@ pub const GRAPH_KINDS: &[&str] =
 #[rustfmt::skip]
 pub const KEYS: &[Key] = &[
     key("name", Kind::Text, "`\"task\"`", "What the report calls the task."),
-    key("algorithm", Kind::Choice(&["local", "model-propagation", "coordinate-descent", "admm", "input-perturbation"]), "required", "What the agents run."),
+    key("algorithm", Kind::Choice(&["local", "model-propagation", "coordinate-descent", "admm", "frank-wolfe", "input-perturbation"]), "required", "What the agents run."),
 
     key("data", Kind::Table, "required", "Whose points, and how they are prepared."),
     key("data.train", Kind::File, "required", "Training points: `.csv` with the header `agent,label,<feature>...`, or `.libsvm` / `.svm`; each also with `.gz`."),
@@ -132,7 +133,7 @@ pub const KEYS: &[Key] = &[
 
     key("graph", Kind::Table, "required", "Who works with whom: `edges` or `kind`, not both."),
     key("graph.edges", Kind::File, "none", "A `.csv` or `.csv.gz` with the header `a,b,weight`: undirected, each pair once, weights above 0."),
-    key("graph.kind", Kind::Choice(GRAPH_KINDS), "none", "A graph made here, with the agents in the order of their names. \"learned\" is not available in this version."),
+    key("graph.kind", Kind::Choice(GRAPH_KINDS), "none", "A graph made here, with the agents in the order of their names. \"learned\": together with the models, with algorithm = \"coordinate-descent\" or \"frank-wolfe\"."),
     key("graph.allow-isolated", Kind::Switch, "`false`", "Whether an agent with data may have no edge; it then learns alone."),
     key("graph.rows", Kind::Integer(1, COUNT), "required for torus", "torus: rows; rows x columns is the number of agents."),
     key("graph.columns", Kind::Integer(1, COUNT), "required for torus", "torus: columns."),
@@ -144,10 +145,19 @@ pub const KEYS: &[Key] = &[
     key("graph.threshold", Kind::NumberOr(BELOW_1, "connected"), "`\"connected\"`", "similarity: drops W_ij <= threshold. \"connected\" takes the largest max(W) 10^(-j/2), j = 1, 2, .., that leaves the graph connected."),
     key("graph.seed", Kind::Integer(0, i64::MAX), "1", "watts-strogatz and erdos-renyi: the seed."),
 
+    key("graph.sample", Kind::Integer(1, COUNT), "10", "learned: how many peers, drawn at random, an agent asks at each wake of a graph turn."),
+    key("graph.sparsity", Kind::Number(ABOVE_0), "10 for frank-wolfe, 0.1 for coordinate-descent", "learned: lambda_3. With less of it an agent has fewer and heavier edges."),
+    key("graph.strength", Kind::Number(ABOVE_0), "1.0", "learned: nu, the weight of the graph's own part of the objective, against losses and differences."),
+    key("graph.first-wakes", Kind::Number(FROM_0), "20", "learned: wakes per agent on the first graph, from purely local models."),
+    key("graph.model-wakes", Kind::Number(ABOVE_0), "20", "learned: wakes per agent on models before the graph is refreshed."),
+    key("graph.graph-wakes", Kind::Number(ABOVE_0), "10", "learned: wakes per agent on the graph each time that it is refreshed."),
+    key("graph.oracle", Kind::File, "none", "learned: a graph to compare with, like `edges`. Nobody learns from it."),
+    key("graph.groups", Kind::File, "none", "learned: a `.csv` or `.csv.gz` with the header `agent,group`, one row for each agent, for pictures and figures only."),
+
     key("model", Kind::Table, "all defaults", "The objective."),
     key("model.loss", Kind::Choice(&["logistic", "squared", "smoothed-hinge", "hinge"]), "`\"logistic\"`", "Labels are -1 and 1 (or 0 and 1), for the squared loss any number. \"hinge\" is not smooth: not with coordinate-descent."),
     key("model.regularization", Kind::NumberOr(FROM_0, "1/m"), "`\"1/m\"`", "lambda_i: a number, or one over the agent's number of points."),
-    key("model.trade-off", Kind::Number(ABOVE_0), "1.0", "mu: the weight of the agents' own losses against the agreement with their neighbours."),
+    key("model.trade-off", Kind::Number(ABOVE_0), "1.0; 5.0 for coordinate-descent with a learned graph", "mu: the weight of the agents' own losses against the agreement with their neighbours."),
     key("model.intercept", Kind::Switch, "`false`", "Appends a constant feature 1, after normalizing."),
     key("model.points-max", Kind::Integer(1, COUNT), "the largest m_i", "Confidence is min(1, m_i / points-max)."),
     key("model.start", Kind::Choice(&["local", "zero", "warm"]), "`\"local\"`; `\"zero\"` with [privacy]", "The first models. \"warm\" needs [privacy] and privacy.warm; \"local\" is refused with it."),
@@ -156,9 +166,15 @@ pub const KEYS: &[Key] = &[
     key("admm.penalty", Kind::Number(ABOVE_0), "0.1 x the mean weight x min(1, trade-off)", "rho."),
     key("admm.inner", Kind::IntegerOr(1, COUNT, "exact"), "10", "Gradient steps for each inner problem, or \"exact\"."),
 
+    key("boosting", Kind::Table, "all defaults", "Read when algorithm = \"frank-wolfe\"; and for the comparison, when the graph is learned."),
+    key("boosting.predictors", Kind::IntegerOr(1, STUMPS_MAX, "columns"), "200", "How many decision stumps at least, as many for each feature, over the range of the training points. \"columns\": none; each column of the data is what one base predictor says."),
+    key("boosting.radius", Kind::Number(ABOVE_0), "10", "beta: the weights of an agent's base predictors have at most this sum of sizes."),
+    key("boosting.step", Kind::Choice(&["global-clock", "local-clock", "descent"]), "`\"local-clock\"`", "gamma: 2 / (time + 2), 2 / (own wakes + 2), or as far as the objective surely falls."),
+    key("boosting.local-rounds", Kind::Integer(1, COUNT), "1000", "Rounds of boosting alone and of all points as one, for the comparison; and alone before the first graph is learned."),
+
     key("run", Kind::Table, "all defaults", "How long, and with which clock."),
     key("run.wakes-per-agent", Kind::Integer(1, COUNT), "200; 200000 with `tolerance`; 20 + 2 x updates + warm.wakes with [privacy]", "Mean wakes per agent: the schedule has agents x this many. With `tolerance`, the most there can be."),
-    key("run.tolerance", Kind::Number(ABOVE_0), "none", "Ends the run when no agent moves by more than this in ten wakes (a tenth in each) and nothing is in flight."),
+    key("run.tolerance", Kind::Number(ABOVE_0), "none", "Ends the run when no agent moves by more than this in ten wakes (a tenth in each) and nothing is in flight. For frank-wolfe: when the duality gap, which bounds the distance from the minimum, is at most this. Not with a learned graph."),
     key("run.clock", Kind::Choice(&["uniform", "poisson"]), "`\"uniform\"`", "How wakes follow each other: a uniform agent at each tick, or a Poisson clock for each agent."),
     key("run.seed", Kind::Integer(0, i64::MAX), "1", "The seed of the run."),
 

@@ -1,6 +1,7 @@
 //! Task files, data, metrics, run directories and reports: everything between a user's files and a run.
 
 pub mod audit;
+pub mod baselines;
 pub mod data;
 pub mod describe;
 pub mod error;
@@ -8,6 +9,7 @@ pub mod folder;
 pub mod generate;
 pub mod graph;
 pub mod keys;
+pub mod learned;
 pub mod ledger_file;
 pub mod load;
 pub mod outlook;

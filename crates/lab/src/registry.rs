@@ -3,18 +3,26 @@
 //! An [`Algorithm`] is no trait object, so a caller brings a [`Visitor`] that is generic over it.
 
 use crate::error::Mistake;
+use crate::learned::joint;
 use crate::load::Loaded;
 use crate::task;
-use sottovoce_algorithms::Shard;
 use sottovoce_algorithms::personal::{
     ConfigError,
     admm::{Admm, AdmmConfig, Inner, default_penalty},
+    alone::Alone,
+    alternating::{Alternating, State},
     coordinate_descent::{CoordinateDescent, CoordinateDescentConfig},
+    descent_by_letters::DescentByLetters,
+    frank_wolfe::{self, Bits, FrankWolfe, FrankWolfeConfig},
+    graph_learning::{GraphLearning, GraphLearningConfig},
     input_perturbation::{InputPerturbation, InputPerturbationConfig},
+    learner::Learner,
+    links::Links,
     local::Local,
     model_propagation::{ModelPropagation, ModelPropagationConfig},
     private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig},
 };
+use sottovoce_algorithms::{Shard, joint::LogDegree};
 use sottovoce_core::Algorithm;
 
 /// Something to do with an algorithm, whichever it is.
@@ -23,7 +31,21 @@ pub trait Visitor {
     type Output;
 
     /// Does it.
-    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A) -> Self::Output;
+    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A, probe: Probe<A::State>) -> Self::Output;
+}
+
+/// What can be read from the states of some algorithms, besides their models.
+pub struct Probe<S> {
+    /// The weights that an agent has learned.
+    pub links: Option<fn(&S) -> &Links>,
+    /// The bits that it has sent, where papers count bits.
+    pub bits: Option<fn(&S) -> Bits>,
+}
+
+impl<S> Default for Probe<S> {
+    fn default() -> Self {
+        Probe { links: None, bits: None }
+    }
 }
 
 /// Builds an algorithm for a task and shows it to the visitor.
@@ -36,19 +58,42 @@ pub fn with_algorithm<V: Visitor>(
     let (dimension, loss, trade_off) = (problem.dimension(), problem.loss, problem.trade_off);
     let refused = |error: ConfigError| Mistake::file(&task.source, error.to_string());
     Ok(match (algorithm, task.privacy) {
-        (task::Algorithm::CoordinateDescent, Some(privacy)) => visitor.visit(&private_descent(loaded, &privacy)?),
+        (task::Algorithm::CoordinateDescent, Some(privacy)) => {
+            visitor.visit(&private_descent(loaded, &privacy)?, Probe::default())
+        }
         (task::Algorithm::InputPerturbation, privacy) => {
             let feature_bound = privacy.expect("reading the task has checked it").clip;
             let config = InputPerturbationConfig { dimension, loss, feature_bound };
-            visitor.visit(&InputPerturbation::new(config).map_err(refused)?)
+            visitor.visit(&InputPerturbation::new(config).map_err(refused)?, Probe::default())
         }
-        (task::Algorithm::Local, _) => visitor.visit(&Local),
+        (task::Algorithm::Local, _) if loaded.plain.is_some() => {
+            visitor.visit(&Alone(frank_wolfe(loaded, 0.0)?), Probe::default())
+        }
+        (task::Algorithm::Local, _) => visitor.visit(&Local, Probe::default()),
+        (task::Algorithm::FrankWolfe, _) => match &task.graph.source {
+            task::GraphSource::Learned(learned) => {
+                let algorithm = alternating(frank_wolfe(loaded, 0.0)?, loaded, learned)?;
+                visitor.visit(&algorithm, Probe { links: Some(State::links), bits: Some(|me| me.learner().bits()) })
+            }
+            _ => {
+                // Where every part of the gap is at most an n-th of the tolerance, their sum is at most the tolerance.
+                let gap_min = task.run.tolerance.map_or(0.0, |tolerance| tolerance / problem.agents() as f64);
+                visitor
+                    .visit(&frank_wolfe(loaded, gap_min)?, Probe { links: None, bits: Some(frank_wolfe::State::bits) })
+            }
+        },
         (task::Algorithm::ModelPropagation, _) => {
-            visitor.visit(&ModelPropagation::new(ModelPropagationConfig { trade_off }).map_err(refused)?)
+            let config = ModelPropagationConfig { trade_off };
+            visitor.visit(&ModelPropagation::new(config).map_err(refused)?, Probe::default())
         }
         (task::Algorithm::CoordinateDescent, None) => {
+            if let task::GraphSource::Learned(learned) = &task.graph.source {
+                let learner = DescentByLetters::new(loss, trade_off).map_err(refused)?;
+                let probe = Probe { links: Some(State::links), bits: None };
+                return Ok(visitor.visit(&alternating(learner, loaded, learned)?, probe));
+            }
             let config = CoordinateDescentConfig { dimension, loss, trade_off, start: task.model.start };
-            visitor.visit(&CoordinateDescent::new(config).map_err(refused)?)
+            visitor.visit(&CoordinateDescent::new(config).map_err(refused)?, Probe::default())
         }
         (task::Algorithm::Admm(admm), _) => {
             let penalty = admm.penalty.unwrap_or_else(|| default_penalty(&problem.graph, trade_off));
@@ -56,9 +101,37 @@ pub fn with_algorithm<V: Visitor>(
                 task::Inner::Exact => Inner::Exact,
                 task::Inner::Steps(steps) => Inner::Gradient { steps: steps as usize },
             };
-            visitor.visit(&Admm::new(AdmmConfig { trade_off, penalty, inner }).map_err(refused)?)
+            let config = AdmmConfig { trade_off, penalty, inner };
+            visitor.visit(&Admm::new(config).map_err(refused)?, Probe::default())
         }
     })
+}
+
+/// Frank-Wolfe, as a task sets it.
+fn frank_wolfe(loaded: &Loaded, gap_min: f64) -> Result<FrankWolfe, Mistake> {
+    let task = &loaded.task;
+    let boosting = task.boosting.expect("reading the task has filled it in");
+    let config = FrankWolfeConfig {
+        predictors: loaded.problem.dimension(),
+        trade_off: loaded.problem.trade_off,
+        radius: boosting.radius,
+        step_size: boosting.step.into(),
+        gap_min,
+        local_rounds: boosting.local_rounds as usize,
+    };
+    FrankWolfe::new(config).map_err(|error| Mistake::file(&task.source, error.to_string()))
+}
+
+/// A learner by turns with the graph.
+fn alternating<L: Learner>(
+    learner: L,
+    loaded: &Loaded,
+    learned: &task::Learned,
+) -> Result<Alternating<L, LogDegree>, Mistake> {
+    let refused = |error: ConfigError| Mistake::file(&loaded.task.source, error.to_string());
+    let joint = joint(learned, loaded.problem.trade_off);
+    let graph = GraphLearning::new(GraphLearningConfig { joint, sample: learned.sample as usize }).map_err(refused)?;
+    Alternating::new(learner, graph, learned.turns).map_err(refused)
 }
 
 /// Private coordinate descent, as a private task sets it.

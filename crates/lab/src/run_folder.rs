@@ -5,6 +5,7 @@
 //! | `models.csv` | `agent,theta_0,...`: what each agent broadcast last, or would |
 //! | `home.csv` | the same shape: what each agent keeps for itself; private runs only |
 //! | `metrics.csv` | `wakes,vectors_sent,bytes_sent,objective,score_mean,score_std` over the run |
+//! | `edges.csv` | `a,b,weight`: the graph, where it was learned |
 //! | `ledger.jsonl` | every charge of every agent, one JSON object a line |
 //! | `summary.json` | the figures of the run ([`Summary`]) |
 //! | `report.html` | the report, self-contained |
@@ -15,27 +16,37 @@
 
 use crate::error::Mistake;
 use crate::folder::Folder;
+use crate::learned::{losses, within_and_between};
 use crate::ledger_file;
 use crate::load::Loaded;
 use crate::outlook;
 use crate::plot::number;
 use crate::private;
-use crate::report::{self, AgentScore, Curve, PrivateRun, Report, Row};
+use crate::report::{self, AgentScore, Curve, LearnedGraph, PrivateRun, Report, Row};
 use crate::score::{gains_and_losses, mean_and_deviation};
 use crate::sweep::Sweep;
 use crate::task::{AccountantName, Algorithm, Privacy, Task};
 use crate::train::Trained;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use sottovoce_algorithms::{objective, reference::central};
-use sottovoce_core::{PeerId, Rows};
+use sottovoce_algorithms::{objective, personal::frank_wolfe::Bits, reference::central};
+use sottovoce_core::{Graph, PeerId, Rows};
 use sottovoce_privacy::{Accountant, Sum};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Everything that a run directory holds.
-pub const FILES: &[&str] =
-    &["models.csv", "home.csv", "metrics.csv", "ledger.jsonl", "summary.json", "report.html", "plots", "task.toml"];
+pub const FILES: &[&str] = &[
+    "models.csv",
+    "home.csv",
+    "edges.csv",
+    "metrics.csv",
+    "ledger.jsonl",
+    "summary.json",
+    "report.html",
+    "plots",
+    "task.toml",
+];
 
 /// Up to this many unknowns the report computes the optimum by a central solver, to show how far the run is from it.
 const OPTIMUM_UNKNOWNS_MAX: usize = 20_000;
@@ -80,6 +91,15 @@ pub struct Summary {
     /// For the squared loss, with test points.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rmse: Option<Scores>,
+    /// An upper bound on how far the objective is from its minimum: the duality gap, for boosting over a known graph.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duality_gap: Option<f64>,
+    /// The bits of letters about models as the papers count them, without version numbers and filled up bytes, for boosting.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_bits: Option<ModelBits>,
+    /// The graph, where it was learned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learned_graph: Option<GraphFigures>,
     /// The epsilon of the agent that spent most, by the task's accountant; the text "infinity" without privacy.
     pub epsilon: Epsilon,
     /// Zero without privacy.
@@ -93,6 +113,28 @@ pub struct Summary {
     pub digest: String,
     /// The version of the program.
     pub version: &'static str,
+}
+
+/// Bits of letters about models, to each of their readers.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ModelBits {
+    /// In sparse steps: ceil(log2 K) + 33 each.
+    pub steps: u64,
+    /// In whole sparse models: ceil(log2 K) + 64 for each number that is not zero.
+    pub models: u64,
+}
+
+/// A learned graph in figures.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct GraphFigures {
+    /// Pairs of positive weight.
+    pub edges: usize,
+    /// The mean sum of an agent's weights.
+    pub degree_mean: f64,
+    /// The mean weight of a pair within a group; none without groups.
+    pub within_mean: Option<f64>,
+    /// The mean weight of a pair between two groups.
+    pub between_mean: Option<f64>,
 }
 
 /// Scores over the agents that have test points.
@@ -174,6 +216,9 @@ pub fn write(
     if let Some(home) = &run.home {
         folder.write("home.csv", models_csv(loaded, &home.models, |_| true))?;
     }
+    if let Some(graph) = &run.graph {
+        folder.write("edges.csv", edges_csv(&loaded.names, graph))?;
+    }
     folder.write("metrics.csv", metrics_csv(run))?;
     folder.write("ledger.jsonl", ledger)?;
     folder.write("summary.json", serde_json::to_string_pretty(&summary).expect("a summary is JSON") + "\n")?;
@@ -235,6 +280,9 @@ fn summarize(loaded: &Loaded, run: &Trained, alone: Option<&Trained>, digest: St
         messages_rejected: run.counters.rejected.values().sum(),
         quiet: run.quiet,
         seconds: run.seconds,
+        duality_gap: run.gap,
+        model_bits: run.bits.map(|Bits { steps, models }| ModelBits { steps, models }),
+        learned_graph: run.graph.as_ref().map(|graph| figures(loaded, graph)),
         accuracy: scores.filter(|_| classification),
         rmse: scores.filter(|_| !classification),
         epsilon,
@@ -243,6 +291,17 @@ fn summarize(loaded: &Loaded, run: &Trained, alone: Option<&Trained>, digest: St
         seed: loaded.task.run.seed,
         digest,
         version: env!("CARGO_PKG_VERSION"),
+    }
+}
+
+fn figures(loaded: &Loaded, graph: &Graph) -> GraphFigures {
+    let groups = loaded.known.groups.as_ref().and_then(|groups| within_and_between(graph, &groups.of));
+    let weights: f64 = graph.edges().map(|(_, _, weight)| weight).sum();
+    GraphFigures {
+        edges: graph.edge_count(),
+        degree_mean: 2.0 * weights / graph.agents() as f64,
+        within_mean: groups.map(|(within, _)| within),
+        between_mean: groups.map(|(_, between)| between),
     }
 }
 
@@ -256,6 +315,9 @@ fn digest(loaded: &Loaded, run: &Trained, ledger: &str) -> Result<String, Mistak
     part(run.algorithm.as_bytes());
     part(&run.models.values().iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>());
     part(ledger.as_bytes());
+    if let Some(graph) = &run.graph {
+        part(&edges_csv(&loaded.names, graph));
+    }
     Ok(hash.finalize().iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
@@ -270,6 +332,21 @@ fn models_csv(loaded: &Loaded, models: &Rows, shown: impl Fn(PeerId) -> bool) ->
         for (k, name) in loaded.names.iter().enumerate().filter(|(k, _)| shown(PeerId(*k as u32))) {
             csv.write_field(name)?;
             csv.write_record(models.row(k).iter().map(f64::to_string))?;
+        }
+        csv.flush()?;
+        Ok::<_, csv::Error>(())
+    })();
+    written.expect("memory can be written");
+    csv.into_inner().expect("memory can be written")
+}
+
+/// A graph as a file of edges, which a task can read.
+fn edges_csv(names: &[String], graph: &Graph) -> Vec<u8> {
+    let mut csv = csv::WriterBuilder::new().from_writer(Vec::new());
+    let written = (|| {
+        csv.write_record(["a", "b", "weight"])?;
+        for (a, b, weight) in graph.edges() {
+            csv.write_record([&names[a.index()], &names[b.index()], &weight.to_string()])?;
         }
         csv.flush()?;
         Ok::<_, csv::Error>(())
@@ -309,6 +386,7 @@ fn report(
     let alone = others.first().copied();
     let higher_is_better = problem.loss.is_classification();
     let optimum = optimum(loaded);
+    let graph = run.graph.as_ref().unwrap_or(&problem.graph);
     let agents = (0..problem.agents())
         .map(|k| AgentScore {
             name: loaded.names[k].clone(),
@@ -332,11 +410,14 @@ fn report(
     Report {
         title: loaded.task.name.clone(),
         subtitle: format!(
-            "{} agents, {} features, {} training points, {} edges, {}",
+            "{} agents, {}, {} training points, {}, {}",
             number::count(problem.agents() as u64),
-            number::count(problem.dimension() as u64),
+            loaded.dimension_in_words(),
             number::count(problem.data.len() as u64),
-            number::count(problem.graph.edge_count() as u64),
+            match &run.graph {
+                Some(graph) => format!("{} learned edges", number::count(graph.edge_count() as u64)),
+                None => loaded.edges_in_words(),
+            },
             run.algorithm.replace('-', " ")
         ),
         privacy: privacy_line(&loaded.task),
@@ -347,7 +428,9 @@ fn report(
         bound: optimum.and_then(|optimum| bound(loaded, run, optimum)),
         optimum,
         agents,
-        edges: problem.graph.edges().map(|(a, b, weight)| (a.0, b.0, weight)).collect(),
+        edges: graph.edges().map(|(a, b, weight)| (a.0, b.0, weight)).collect(),
+        learned: run.graph.as_ref().map(|graph| learned_graph(loaded, run, graph)),
+        in_bits: run.graph.is_some() || run.bits.is_some(),
         table: runs
             .iter()
             .flat_map(|run| {
@@ -359,6 +442,18 @@ fn report(
         task: loaded.task.to_toml(),
         digest: summary.digest.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+/// What a report says of a learned graph.
+fn learned_graph(loaded: &Loaded, run: &Trained, graph: &Graph) -> LearnedGraph {
+    let ids = (0..loaded.problem.agents() as u32).map(PeerId);
+    let groups = loaded.known.groups.as_ref();
+    LearnedGraph {
+        confidence: ids.map(|id| loaded.problem.shard(id).confidence).collect(),
+        loss: losses(loaded, &run.models),
+        groups: groups.map(|groups| (groups.of.clone(), groups.names.clone())),
+        within_and_between: groups.and_then(|groups| within_and_between(graph, &groups.of)),
     }
 }
 
@@ -379,7 +474,7 @@ pub fn privacy_line(task: &Task) -> String {
 
 /// What a run is called in the table and beside its curve.
 fn title(run: &Trained) -> String {
-    if run.home.is_some() { report::BROADCAST.to_owned() } else { run.algorithm.replace('-', " ") }
+    if run.home.is_some() { report::BROADCAST.to_owned() } else { run.name.clone() }
 }
 
 /// The row of the models that agents keep, in a private run that has them.
@@ -391,7 +486,7 @@ fn home_row(run: &Trained, alone: Option<&Trained>, higher_is_better: bool) -> O
 
 fn row(name: String, run: &Trained, scores: &[Option<f64>], alone: Option<&Trained>, higher_is_better: bool) -> Row {
     let score = mean_and_deviation(scores);
-    let alone = alone.filter(|alone| alone.algorithm != run.algorithm);
+    let alone = alone.filter(|alone| alone.name != run.name);
     let compared = alone.zip(score).map(|(alone, _)| gains_and_losses(&alone.scores, scores, higher_is_better));
     let local = alone.and_then(|alone| mean_and_deviation(&alone.scores));
     let gain =
@@ -416,7 +511,9 @@ fn optimum(loaded: &Loaded) -> Option<f64> {
     let problem = &loaded.problem;
     let small = problem.agents() * problem.dimension() <= OPTIMUM_UNKNOWNS_MAX
         && problem.data.len() * problem.dimension() <= OPTIMUM_NUMBERS_MAX;
-    (small && problem.loss.smoothness().is_some()).then(|| objective::value(problem, &central::minimum(problem)))
+    let linear = loaded.plain.is_none() && loaded.edge_count().is_some();
+    (small && linear && problem.loss.smoothness().is_some())
+        .then(|| objective::value(problem, &central::minimum(problem)))
 }
 
 /// Proposition 1: E[Q(t)] - Q* <= (1 - sigma / (n L_max))^t (Q(0) - Q*), for coordinate descent without faults.

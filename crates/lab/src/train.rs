@@ -1,14 +1,16 @@
 //! One run of a task in the simulator.
 
 use crate::error::Mistake;
+use crate::learned;
 use crate::load::Loaded;
 use crate::private;
-use crate::registry::{Visitor, with_algorithm};
+use crate::registry::{Probe, Visitor, with_algorithm};
 use crate::report::Sample;
 use crate::score::{mean_and_deviation, scores};
-use crate::task;
-use sottovoce_algorithms::{Shard, objective};
-use sottovoce_core::{Algorithm, PeerId, Rows};
+use crate::task::{self, GraphSource};
+use sottovoce_algorithms::personal::frank_wolfe::Bits;
+use sottovoce_algorithms::{Problem, Shard, boosting};
+use sottovoce_core::{Algorithm, Graph, PeerId, Rows};
 use sottovoce_privacy::Ledger;
 use sottovoce_sim::{Counters, Settings, Simulation, Status};
 use std::ops::ControlFlow;
@@ -31,6 +33,8 @@ const MEASURE_RATIO_MANY: f64 = 1.6;
 pub struct Trained {
     /// The algorithm, as in a task file.
     pub algorithm: &'static str,
+    /// What a report calls the run.
+    pub name: String,
     /// One row per agent: what it broadcast last, or would.
     pub models: Rows,
     /// One ledger per agent.
@@ -49,6 +53,12 @@ pub struct Trained {
     pub scores: Vec<Option<f64>>,
     /// The models that agents keep for themselves, in a private run that has them.
     pub home: Option<HomeModels>,
+    /// The graph, where it was learned.
+    pub graph: Option<Graph>,
+    /// An upper bound on how far the objective is from its minimum, for boosting over a known graph.
+    pub gap: Option<f64>,
+    /// The bits of all agents' letters as papers count them, for boosting.
+    pub bits: Option<Bits>,
 }
 
 /// What agents keep for themselves.
@@ -103,7 +113,7 @@ struct Train<'a> {
 impl Visitor for Train<'_> {
     type Output = Result<Trained, Halt>;
 
-    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A) -> Self::Output {
+    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A, probe: Probe<A::State>) -> Self::Output {
         let Train { loaded, algorithm: which, threads, watch } = self;
         let (problem, task) = (&loaded.problem, &loaded.task);
         let agents = problem.agents() as u64;
@@ -111,7 +121,11 @@ impl Visitor for Train<'_> {
             clock: task.run.clock,
             seed: task.run.seed,
             threads,
-            tolerance: task.run.tolerance,
+            tolerance: match which {
+                // Its tolerance is about the gap: it moves while that is larger, however little.
+                task::Algorithm::FrankWolfe => task.run.tolerance.map(|_| f64::MIN_POSITIVE),
+                _ => task.run.tolerance,
+            },
             faults: task.faults.clone(),
         };
         let began = Instant::now();
@@ -124,7 +138,9 @@ impl Visitor for Train<'_> {
         let planned = planned_wakes(loaded, which);
         let many = problem.data.len() * problem.dimension() > MEASURE_NUMBERS_MANY;
         let ratio = if many { MEASURE_RATIO_MANY } else { MEASURE_RATIO };
-        let mut samples = vec![measure(loaded, &simulation.models(), simulation.counters())];
+        let ids = || (0..agents as u32).map(PeerId);
+        let mut ruler = Ruler::new(loaded);
+        let mut samples = vec![ruler.measure(&simulation, &probe)];
         let mut done = 0;
         let mut status = Status::Running;
         while done < planned && status == Status::Running {
@@ -140,7 +156,7 @@ impl Visitor for Train<'_> {
                     return Err(Halt::Interrupted);
                 }
             }
-            samples.push(measure(loaded, &simulation.models(), simulation.counters()));
+            samples.push(ruler.measure(&simulation, &probe));
         }
         let models = simulation.models();
         let scores_of = |models: &Rows| match &loaded.test {
@@ -169,8 +185,20 @@ impl Visitor for Train<'_> {
                 scores[id.index()] = None;
             }
         }
+        let graph = learned_graph(&simulation, &probe, agents as usize);
+        let certified = which == task::Algorithm::FrankWolfe && graph.is_none();
+        let radius = task.boosting.map_or(0.0, |boosting| boosting.radius);
         Ok(Trained {
             algorithm: which.name(),
+            name: name(loaded, which, graph.is_some()),
+            gap: certified.then(|| boosting::gap(problem, radius, &models)),
+            bits: probe.bits.map(|bits| {
+                ids().map(|id| bits(simulation.state(id))).fold(Bits::default(), |sum, one| Bits {
+                    steps: sum.steps + one.steps,
+                    models: sum.models + one.models,
+                })
+            }),
+            graph,
             home,
             scores,
             models,
@@ -184,6 +212,15 @@ impl Visitor for Train<'_> {
     }
 }
 
+/// What a report calls a run.
+fn name(loaded: &Loaded, algorithm: task::Algorithm, learned: bool) -> String {
+    match (learned, loaded.plain.is_some()) {
+        (true, true) => "boosting, learned graph".to_owned(),
+        (true, false) => "linear, learned graph".to_owned(),
+        _ => algorithm.name().replace('-', " "),
+    }
+}
+
 /// How many wakes a run has; with a tolerance, at most.
 pub(crate) fn planned_wakes(loaded: &Loaded, algorithm: task::Algorithm) -> u64 {
     match algorithm {
@@ -193,14 +230,59 @@ pub(crate) fn planned_wakes(loaded: &Loaded, algorithm: task::Algorithm) -> u64 
     }
 }
 
-fn measure(loaded: &Loaded, models: &Rows, counters: &Counters) -> Sample {
-    let score = loaded.test.as_ref().and_then(|test| mean_and_deviation(&scores(loaded.problem.loss, test, models)));
-    Sample {
-        wakes: counters.wakes,
-        vectors_sent: counters.vectors_sent,
-        bytes_sent: counters.bytes_sent,
-        objective: Some(objective::value(&loaded.problem, models)),
-        score_mean: score.map(|(mean, _)| mean),
-        score_std: score.map(|(_, deviation)| deviation),
+/// What a run is measured with.
+struct Ruler<'a> {
+    loaded: &'a Loaded,
+    /// The problem over the graph that is learned, as it is at the time.
+    learned: Option<(&'a task::Learned, Problem)>,
+}
+
+impl<'a> Ruler<'a> {
+    fn new(loaded: &'a Loaded) -> Self {
+        let learned = match &loaded.task.graph.source {
+            GraphSource::Learned(learned) => Some((learned, loaded.problem.clone())),
+            _ => None,
+        };
+        Ruler { loaded, learned }
     }
+
+    /// The objective: Q, or J where the graph is learned; none for those who learn alone although there is no graph yet.
+    fn objective(&mut self, models: &Rows, graph: Option<Graph>) -> Option<f64> {
+        match (&mut self.learned, graph) {
+            (None, _) => Some(learned::objective(self.loaded, &self.loaded.problem, models)),
+            (Some(_), None) => None,
+            (Some((how, problem)), Some(graph)) => {
+                problem.graph = graph;
+                let joint = learned::joint(how, problem.trade_off);
+                Some(learned::objective(self.loaded, problem, models) + joint.of_graph(&problem.graph))
+            }
+        }
+    }
+
+    fn measure<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
+        &mut self,
+        simulation: &Simulation<'w, A, D>,
+        probe: &Probe<A::State>,
+    ) -> Sample {
+        let (loaded, models, counters) = (self.loaded, simulation.models(), simulation.counters());
+        let of_test = |test| mean_and_deviation(&scores(loaded.problem.loss, test, &models));
+        let score = loaded.test.as_ref().and_then(of_test);
+        Sample {
+            wakes: counters.wakes,
+            vectors_sent: counters.vectors_sent,
+            bytes_sent: counters.bytes_sent,
+            objective: self.objective(&models, learned_graph(simulation, probe, loaded.problem.agents())),
+            score_mean: score.map(|(mean, _)| mean),
+            score_std: score.map(|(_, deviation)| deviation),
+        }
+    }
+}
+
+/// The graph of the moment, where it is learned.
+fn learned_graph<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
+    simulation: &Simulation<'w, A, D>,
+    probe: &Probe<A::State>,
+    agents: usize,
+) -> Option<Graph> {
+    probe.links.map(|links| learned::graph_of(agents, |id| links(simulation.state(id))))
 }

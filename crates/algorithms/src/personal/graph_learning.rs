@@ -22,7 +22,7 @@
 //! lets each user hold n - 1 weights; here only those that are not zero.
 
 use super::config::{ConfigError, at_least_one, positive};
-use super::graph_letter::GraphLetter;
+use super::graph_letter::{GraphLetter, Theta};
 use super::links::{Links, send};
 use crate::joint::{Joint, Regularizer};
 use crate::saved;
@@ -162,17 +162,14 @@ impl<R: Regularizer> GraphLearning<R> {
         match letter {
             GraphLetter::Ask { round } => {
                 let (as_of, degree, weight) = (me.links.clock(), me.links.degree(), me.links.weight(from));
-                let (cost, model) = (placed.cost, Numbers::Plain(placed.model));
+                let (cost, model) = (placed.cost, Theta::Dense(Numbers::Plain(placed.model)));
                 Ok(send(from, GraphLetter::Answer { round, as_of, cost, degree, weight, model }, cx)?)
             }
             GraphLetter::Answer { round, as_of, cost, degree, weight, model } => {
-                if model.len() != placed.model.len() {
-                    return Err(Reject::WrongDimension);
-                }
+                let distance = model.distance_squared(placed.model)?;
                 let open = |candidate: &&mut Candidate| candidate.peer == from && candidate.answer.is_none();
                 let candidate =
                     me.sample.iter_mut().find(open).filter(|_| round == me.round).ok_or(Reject::OutOfTurn)?;
-                let distance: f64 = model.iter().zip(placed.model).map(|(a, b)| (a - b) * (a - b)).sum();
                 let price = self.joint.price(placed.cost + cost, distance);
                 if !price.is_finite() {
                     return Err(Reject::NotFinite);

@@ -7,10 +7,13 @@
 //! | propose | 18, as of (8), weight (8) |
 //! | settle | 19, as of (8), weight (8) |
 //! | check | 20, weight (8) |
+//! | sparse answer | 21, as in an answer up to the weight, length (4), then index (4) and value (8) of each number that is not zero |
+//!
+//! An answer is sparse where that is shorter: models of [`super::frank_wolfe`] have few numbers.
 //!
 //! "As of" is the clock of the pair's keeper; see [`super::graph_learning`]. Weights and degrees are finite and not negative.
 
-use sottovoce_core::{Reject, Wire, wire::Numbers};
+use sottovoce_core::{Reject, Wire, wire::LETTER_BYTES_MAX, wire::Numbers};
 
 /// Letters about the graph begin with this byte or a higher one, letters about models with a lower one.
 pub const KIND_MIN: u8 = 16;
@@ -36,7 +39,7 @@ pub enum GraphLetter<'a> {
         /// w_uv, as the one who answers knows it.
         weight: f64,
         /// theta_v.
-        model: Numbers<'a>,
+        model: Theta<'a>,
     },
     /// To the keeper of the pair: a new weight, if the old one still stands.
     Propose {
@@ -59,6 +62,96 @@ pub enum GraphLetter<'a> {
     },
 }
 
+/// A model in a letter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Theta<'a> {
+    /// All its numbers.
+    Dense(Numbers<'a>),
+    /// As it arrived: whole entries with finite numbers, by increasing index below the length.
+    Sparse {
+        /// How many numbers, zeros included.
+        len: u32,
+        /// Those that are not zero.
+        entries: &'a [u8],
+    },
+}
+
+/// An index and a number.
+const ENTRY_BYTES: usize = 12;
+
+impl<'a> Theta<'a> {
+    /// |theta - other|^2, with the same sum for both forms. Refuses any other length.
+    pub fn distance_squared(&self, other: &[f64]) -> Result<f64, Reject> {
+        let square = |a: f64, b: f64| (a - b) * (a - b);
+        match *self {
+            Theta::Dense(numbers) if numbers.len() == other.len() => {
+                Ok(numbers.iter().zip(other).map(|(a, b)| square(a, *b)).sum())
+            }
+            Theta::Sparse { len, entries } if len as usize == other.len() => {
+                let mut entries = entries_of(entries).peekable();
+                let at = |k: usize| entries.next_if(|entry| entry.0 as usize == k).map_or(0.0, |entry| entry.1);
+                Ok((0..other.len()).map(at).zip(other).map(|(a, b)| square(a, *b)).sum())
+            }
+            _ => Err(Reject::WrongDimension),
+        }
+    }
+
+    /// Whether it is written with its zeros left out.
+    fn is_sparse(&self) -> bool {
+        match *self {
+            Theta::Sparse { .. } => true,
+            Theta::Dense(Numbers::Plain(values)) => {
+                let nonzero = values.iter().filter(|value| **value != 0.0).count();
+                4 + ENTRY_BYTES * nonzero < 8 * values.len() && values.len() <= u32::MAX as usize
+            }
+            Theta::Dense(Numbers::Encoded(_)) => false,
+        }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        match *self {
+            Theta::Sparse { len, entries } => {
+                out.extend_from_slice(&len.to_le_bytes());
+                out.extend_from_slice(entries);
+            }
+            Theta::Dense(Numbers::Plain(values)) if self.is_sparse() => {
+                out.extend_from_slice(&(values.len() as u32).to_le_bytes());
+                for (k, value) in values.iter().enumerate().filter(|(_, value)| **value != 0.0) {
+                    out.extend_from_slice(&(k as u32).to_le_bytes());
+                    out.extend_from_slice(&value.to_le_bytes());
+                }
+            }
+            Theta::Dense(numbers) => numbers.encode(out),
+        }
+    }
+
+    fn decode_sparse(bytes: &'a [u8]) -> Result<Self, Reject> {
+        let (len, entries) = bytes.split_first_chunk::<4>().ok_or(Reject::Malformed)?;
+        let len = u32::from_le_bytes(*len);
+        if bytes.len() > LETTER_BYTES_MAX || !entries.len().is_multiple_of(ENTRY_BYTES) {
+            return Err(Reject::Malformed);
+        }
+        let mut least = 0;
+        for (index, value) in entries_of(entries) {
+            if !value.is_finite() {
+                return Err(Reject::NotFinite);
+            }
+            if index < least || index >= len {
+                return Err(Reject::Malformed);
+            }
+            least = index + 1;
+        }
+        Ok(Theta::Sparse { len, entries })
+    }
+}
+
+fn entries_of(bytes: &[u8]) -> impl Iterator<Item = (u32, f64)> + '_ {
+    bytes.as_chunks::<ENTRY_BYTES>().0.iter().map(|entry| {
+        let [a, b, c, d, value @ ..] = *entry;
+        (u32::from_le_bytes([a, b, c, d]), f64::from_le_bytes(value))
+    })
+}
+
 impl<'a> Wire<'a> for GraphLetter<'a> {
     fn encode(&self, out: &mut Vec<u8>) {
         let mut write = |kind: u8, fields: &[[u8; 8]]| {
@@ -69,7 +162,8 @@ impl<'a> Wire<'a> for GraphLetter<'a> {
             GraphLetter::Ask { round } => write(0, &[round.to_le_bytes()]),
             GraphLetter::Answer { round, as_of, cost, degree, weight, model } => {
                 let [cost, degree, weight] = [cost, degree, weight].map(f64::to_le_bytes);
-                write(1, &[round.to_le_bytes(), as_of.to_le_bytes(), cost, degree, weight]);
+                let kind = if model.is_sparse() { 5 } else { 1 };
+                write(kind, &[round.to_le_bytes(), as_of.to_le_bytes(), cost, degree, weight]);
                 model.encode(out);
             }
             GraphLetter::Propose { as_of, weight } => write(2, &[as_of.to_le_bytes(), weight.to_le_bytes()]),
@@ -82,11 +176,15 @@ impl<'a> Wire<'a> for GraphLetter<'a> {
         let (kind, rest) = bytes.split_first().ok_or(Reject::Malformed)?;
         match kind.wrapping_sub(KIND_MIN) {
             0 => Ok(GraphLetter::Ask { round: u64::from_le_bytes(fields::<1>(rest)?[0]) }),
-            1 => {
+            kind @ (1 | 5) => {
                 let ([round, as_of, cost, degree, weight], model) = split::<5>(rest)?;
                 let (round, as_of) = (u64::from_le_bytes(round), u64::from_le_bytes(as_of));
                 let cost = number(cost)?;
-                let (degree, weight, model) = (size(degree)?, size(weight)?, Numbers::decode(model)?);
+                let (degree, weight) = (size(degree)?, size(weight)?);
+                let model = match kind {
+                    1 => Theta::Dense(Numbers::decode(model)?),
+                    _ => Theta::decode_sparse(model)?,
+                };
                 Ok(GraphLetter::Answer { round, as_of, cost, degree, weight, model })
             }
             kind @ (2 | 3) => {
@@ -149,11 +247,13 @@ mod tests {
             as_of: u64,
             cost in -1e300f64..1e300,
             (degree, weight) in (0.0f64..1e300, 0.0f64..1e300),
-            model in prop::collection::vec(-1e300f64..1e300, 0..20),
+            mut model in prop::collection::vec(-1e300f64..1e300, 0..20),
+            zeros: u32,
         ) {
+            model.iter_mut().enumerate().filter(|(k, _)| zeros >> k & 1 == 1).for_each(|(_, value)| *value = 0.0);
             let letter = match kind {
                 0 => GraphLetter::Ask { round },
-                1 => GraphLetter::Answer { round, as_of, cost, degree, weight, model: Numbers::Plain(&model) },
+                1 => GraphLetter::Answer { round, as_of, cost, degree, weight, model: Theta::Dense(Numbers::Plain(&model)) },
                 2 => GraphLetter::Propose { as_of, weight },
                 3 => GraphLetter::Settle { as_of, weight },
                 _ => GraphLetter::Check { weight },
@@ -167,11 +267,19 @@ mod tests {
             }
             let mut again = Vec::new();
             back.encode(&mut again);
-            prop_assert_eq!(again, bytes);
+            prop_assert_eq!(&again, &bytes);
+            if let GraphLetter::Answer { model: read, .. } = back {
+                let whole = Theta::Dense(Numbers::Plain(&model));
+                let other: Vec<f64> = model.iter().map(|value| 0.5 * value + 1.0).collect();
+                prop_assert_eq!(read.distance_squared(&other), whole.distance_squared(&other));
+                prop_assert_eq!(read.distance_squared(&model), Ok(0.0));
+                let longer = vec![0.0; model.len() + 1];
+                prop_assert_eq!(read.distance_squared(&longer), Err(Reject::WrongDimension));
+            }
         }
 
         #[test]
-        fn random_bytes_never_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..80), kind in 15u8..22) {
+        fn random_bytes_never_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..80), kind in 15u8..23) {
             if !bytes.is_empty() {
                 bytes[0] = kind;
             }
@@ -179,6 +287,30 @@ mod tests {
                 prop_assert!(cost.is_finite() && degree >= 0.0 && weight >= 0.0);
             }
         }
+    }
+
+    #[test]
+    fn an_answer_with_few_numbers_leaves_the_zeros_out_and_bad_entries_are_refused() {
+        let mut model = vec![0.0; 210];
+        (model[3], model[200]) = (1.5, -2.0);
+        let answer = |model: &[f64]| {
+            let mut bytes = Vec::new();
+            let model = Theta::Dense(Numbers::Plain(model));
+            GraphLetter::Answer { round: 1, as_of: 2, cost: 0.5, degree: 1.0, weight: 0.0, model }.encode(&mut bytes);
+            bytes
+        };
+        let bytes = answer(&model);
+        assert_eq!((bytes[0], bytes.len()), (21, 41 + 4 + 2 * 12));
+        assert_eq!(answer(&[1.0; 210]).len(), 41 + 8 * 210);
+        for (at, bad) in [(45, 201u32), (57, 210), (57, 3), (41, 200)] {
+            let mut wrong = bytes.clone();
+            wrong[at..at + 4].copy_from_slice(&bad.to_le_bytes());
+            assert_eq!(GraphLetter::decode(&wrong), Err(Reject::Malformed), "{at} {bad}");
+        }
+        let mut wrong = bytes.clone();
+        wrong[49..57].copy_from_slice(&f64::NAN.to_le_bytes());
+        assert_eq!(GraphLetter::decode(&wrong), Err(Reject::NotFinite));
+        assert_eq!(GraphLetter::decode(&bytes[..bytes.len() - 1]), Err(Reject::Malformed));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub mod admm;
 #[cfg(test)]
 mod admm_tests;
+pub mod alone;
 pub mod alternating;
 mod config;
 pub mod coordinate_descent;

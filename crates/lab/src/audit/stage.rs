@@ -1,7 +1,7 @@
 //! A task as an audit runs it: every message witnessed, every release recorded or repeated, one agent's data changed.
 
 use crate::load::Loaded;
-use crate::registry::{Visitor, with_algorithm};
+use crate::registry::{Probe, Visitor, with_algorithm};
 use crate::{private, train};
 use sottovoce_algorithms::{Dataset, Points, Problem, Shard};
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Graph, Neighbours, PeerId, Reject};
@@ -95,7 +95,7 @@ struct Run<'a> {
 impl Visitor for Run<'_> {
     type Output = Outcome;
 
-    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A) -> Outcome {
+    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A, _: Probe<A::State>) -> Outcome {
         let Run { loaded, altered, noise } = self;
         let (problem, task) = (&loaded.problem, &loaded.task);
         let settings = Settings {

@@ -11,8 +11,10 @@
 //! Differs from the authors' code: t is random instead of equally spaced, so that a larger sample holds a smaller one; the
 //! class of a point is that of its position, even or odd, so that both classes have half of the points.
 
-use super::{WIDTH, normal_pair, unit};
+use super::{WIDTH, edges_text, normal_pair, points_text, unit};
 use crate::data::below;
+use crate::error::Mistake;
+use crate::folder::Folder;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use sha2::{Digest, Sha256};
@@ -21,6 +23,10 @@ use sottovoce_core::Graph;
 use sottovoce_core::graph::{Directions, Threshold};
 use std::f64::consts::PI;
 use std::ops::RangeInclusive;
+use std::path::Path;
+
+/// The names of the files that [`write()`] makes.
+pub const FILES: &[&str] = &["task.toml", "train.csv", "test.csv", "oracle.csv", "groups.csv"];
 
 /// The centres of the groups.
 pub const CENTRES: [[f64; 2]; 4] = [[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]];
@@ -51,6 +57,8 @@ impl Default for MoonsOptions {
 /// A generated task.
 #[derive(Clone, Debug)]
 pub struct Moons {
+    /// `agent-000`, `agent-001`, ..: padded, so that their order is the numbers'.
+    pub names: Vec<String>,
     /// Training points.
     pub train: Dataset,
     /// Test points.
@@ -90,11 +98,59 @@ pub fn moons(options: &MoonsOptions) -> Moons {
             axes.push(axis);
         }
     }
+    let width = (groups.len() - 1).to_string().len().max(3);
+    let names = (0..groups.len()).map(|k| format!("agent-{k:0width$}")).collect();
     let directions = Directions::new(2, axes.concat());
     let oracle = Graph::similar(&directions, WIDTH, Threshold::Connected)
         .expect("agents can be numbered")
         .expect("weights are at least exp(-2 / 0.1), so a threshold connects them");
-    Moons { train, test, groups, axes, oracle }
+    Moons { names, train, test, groups, axes, oracle }
+}
+
+/// Generates a task and writes it into a new folder: `task.toml`, which learns the graph, `train.csv`, `test.csv`, the oracle's graph
+/// and everyone's group.
+pub fn write(options: &MoonsOptions, out: &Path, force: bool) -> Result<Moons, Mistake> {
+    let folder = Folder::begin(out, force, FILES)?;
+    let task = moons(options);
+    folder.write("task.toml", task_text(options, &task))?;
+    folder.write("train.csv", points_text(&task.names, &task.train))?;
+    folder.write("test.csv", points_text(&task.names, &task.test))?;
+    folder.write("oracle.csv", edges_text(&task.names, &task.oracle))?;
+    let group = |(name, group): (&String, &usize)| {
+        let [x, y] = CENTRES[*group];
+        format!("{name},({x}; {y})\n")
+    };
+    let groups: String = task.names.iter().zip(&task.groups).map(group).collect();
+    folder.write("groups.csv", format!("agent,group\n{groups}"))?;
+    folder.finish()?;
+    Ok(task)
+}
+
+fn task_text(options: &MoonsOptions, task: &Moons) -> String {
+    format!(
+        "# {} agents with moons turned by four angles or so; generated with seed {}.\n\
+         name = \"moons\"\n\
+         algorithm = \"frank-wolfe\"\n\n\
+         [data]\n\
+         train = \"train.csv\"\n\
+         test = \"test.csv\"         # five labels of a hundred are wrong\n\n\
+         [graph]\n\
+         kind = \"learned\"\n\
+         sample = 10               # peers asked at a time\n\
+         sparsity = 10.0           # lambda_3: less of it, fewer edges\n\
+         oracle = \"oracle.csv\"     # to compare with\n\
+         groups = \"groups.csv\"     # for the pictures\n\n\
+         [model]\n\
+         trade-off = 1.0           # 1 / lambda_1\n\n\
+         [boosting]\n\
+         predictors = 200          # decision stumps\n\
+         radius = 10.0             # beta\n\n\
+         [run]\n\
+         wakes-per-agent = 320\n\
+         seed = 1\n",
+        task.names.len(),
+        options.seed
+    )
 }
 
 /// One agent's points.

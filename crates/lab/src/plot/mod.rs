@@ -12,6 +12,7 @@ mod layout;
 pub mod number;
 mod raster;
 mod scene;
+mod seriation;
 
 pub use axis::{Axis, Tick};
 pub(crate) use chart::shortened;
@@ -19,3 +20,4 @@ pub use chart::{Chart, Dot, Stroke};
 pub use layout::{layout, neighbourhood};
 pub use raster::text_width;
 pub use scene::{Anchor, GAIN_STEPS, Ink, Mark, SERIES, Scene, dark_style, escape};
+pub use seriation::seriation;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// How many colours the series have before they repeat.
-pub const SERIES: usize = 6;
+pub const SERIES: usize = 8;
 
 /// How many colours lie between losing most and gaining most; the middle one is neutral.
 pub const GAIN_STEPS: usize = 9;
@@ -21,7 +21,7 @@ pub enum Ink {
     Axis,
     /// Thin lines behind the data.
     Grid,
-    /// The k-th series, from a palette that colour-blind people can tell apart (Okabe and Ito, 2008).
+    /// The k-th series, from a palette whose first six colour-blind people can tell apart (Okabe and Ito, 2008).
     Series(usize),
     /// From losing most (0) over neutral to gaining most ([`GAIN_STEPS`] - 1).
     Gain(usize),
@@ -43,8 +43,16 @@ impl Ink {
 
     /// Red, green, blue on white paper.
     pub fn light(self) -> [u8; 3] {
-        const PALETTE: [[u8; 3]; SERIES] =
-            [[0, 114, 178], [213, 94, 0], [0, 148, 108], [190, 95, 150], [176, 128, 0], [64, 156, 208]];
+        const PALETTE: [[u8; 3]; SERIES] = [
+            [0, 114, 178],
+            [213, 94, 0],
+            [0, 148, 108],
+            [190, 95, 150],
+            [176, 128, 0],
+            [64, 156, 208],
+            [120, 72, 40],
+            [96, 80, 176],
+        ];
         match self {
             Ink::Paper => [255, 255, 255],
             Ink::Text => [28, 34, 43],
@@ -58,8 +66,16 @@ impl Ink {
 
     /// Red, green, blue on dark paper.
     pub fn dark(self) -> [u8; 3] {
-        const PALETTE: [[u8; 3]; SERIES] =
-            [[86, 180, 233], [255, 146, 76], [62, 201, 158], [224, 146, 192], [230, 184, 60], [130, 150, 235]];
+        const PALETTE: [[u8; 3]; SERIES] = [
+            [86, 180, 233],
+            [255, 146, 76],
+            [62, 201, 158],
+            [224, 146, 192],
+            [230, 184, 60],
+            [130, 150, 235],
+            [196, 150, 120],
+            [176, 160, 240],
+        ];
         match self {
             Ink::Paper => [25, 30, 38],
             Ink::Text => [232, 236, 242],

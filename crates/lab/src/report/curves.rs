@@ -1,4 +1,4 @@
-//! The four pictures over time: objective and score, against wakes and against vectors sent.
+//! The pictures over time: objective and score, against wakes and against what was sent, in vectors and in bits.
 
 use super::{Curve, HEIGHT, Picture, Report, Sample, WIDTH, finite};
 use crate::plot::{Axis, Chart, Ink, Stroke};
@@ -16,6 +16,7 @@ const LOG_IN_WORDS: &str =
 enum Along {
     Wakes,
     Vectors,
+    Bits,
 }
 
 /// One run as it is drawn: its colour, and (x, y, spread) per sample.
@@ -38,7 +39,8 @@ impl Track<'_> {
 pub(super) fn pictures(report: &Report) -> Vec<Picture> {
     let both = [Along::Wakes, Along::Vectors];
     let objectives = both.into_iter().filter_map(|along| objective(report, along));
-    objectives.chain(both.into_iter().filter_map(|along| score(report, along))).collect()
+    let bits = report.in_bits.then_some(Along::Bits);
+    objectives.chain(both.into_iter().chain(bits).filter_map(|along| score(report, along))).collect()
 }
 
 /// The colour of a run: the run itself has the first one.
@@ -71,7 +73,7 @@ fn objective(report: &Report, along: Along) -> Option<Picture> {
 
     let title = match along {
         Along::Wakes => "Objective against wakes",
-        Along::Vectors => "Objective against vectors sent",
+        Along::Vectors | Along::Bits => "Objective against vectors sent",
     };
     let y_label = if optimum.is_some() { "objective − optimum" } else { "objective" };
     let is_log = y.is_log();
@@ -88,10 +90,12 @@ fn objective(report: &Report, along: Along) -> Option<Picture> {
         (Along::Wakes, false) => {
             "The objective that all agents minimize together, after each woke that often on average."
         }
-        (Along::Vectors, true) => {
+        (Along::Vectors | Along::Bits, true) => {
             "The same distance from the optimum, against what it cost: vectors sent by all agents."
         }
-        (Along::Vectors, false) => "The same objective, against what it cost: vectors sent by all agents.",
+        (Along::Vectors | Along::Bits, false) => {
+            "The same objective, against what it cost: vectors sent by all agents."
+        }
     });
     if report.private.is_some() {
         caption += " It is that of what agents broadcast; noise keeps it away from the minimum.";
@@ -129,6 +133,7 @@ fn score(report: &Report, along: Along) -> Option<Picture> {
     let title = match along {
         Along::Wakes => format!("{} against wakes", capital(&report.score_name)),
         Along::Vectors => format!("{} against vectors sent", capital(&report.score_name)),
+        Along::Bits => format!("{} against bits sent", capital(&report.score_name)),
     };
     let y_label = format!("{}, mean over agents", report.score_name);
     let mut chart = Chart::new(&title, x_axis(report, &tracks, reach, along), (y, &y_label));
@@ -141,6 +146,10 @@ fn score(report: &Report, along: Along) -> Option<Picture> {
     let mut caption = match along {
         Along::Wakes => format!("How good the models are while the agents learn ({direction})."),
         Along::Vectors => format!("The same, against what it cost: vectors sent by all agents ({direction})."),
+        Along::Bits => format!(
+            "The same, against all bits on the wire, those about the graph included: a step of boosting is a few bytes, a linear \
+             model is a vector ({direction})."
+        ),
     };
     if report.private.is_some() {
         caption += " They are the models that agents broadcast, noise and all.";
@@ -150,7 +159,11 @@ fn score(report: &Report, along: Along) -> Option<Picture> {
     }
     caption += &levels_in_words(&tracks);
     caption += if x_is_log { LOG_IN_WORDS } else { "" };
-    let stem = if along == Along::Wakes { "score-by-wakes" } else { "score-by-vectors" };
+    let stem = match along {
+        Along::Wakes => "score-by-wakes",
+        Along::Vectors => "score-by-vectors",
+        Along::Bits => "score-by-bits",
+    };
     Some(Picture::new(stem, caption, &chart.scene(WIDTH, HEIGHT)))
 }
 
@@ -160,6 +173,7 @@ fn tracks(report: &Report, along: Along, value: impl Fn(&Sample) -> Option<(f64,
     let x = |s: &Sample| match along {
         Along::Wakes => s.wakes as f64 / agents,
         Along::Vectors => s.vectors_sent as f64,
+        Along::Bits => 8.0 * s.bytes_sent as f64,
     };
     let track = |(i, run): (usize, &'_ Curve)| {
         let points = run.points.iter().filter_map(|s| value(s).map(|(y, spread)| (x(s), y, spread))).collect();
@@ -194,6 +208,7 @@ fn x_axis(report: &Report, tracks: &[Track<'_>], reach: f64, along: Along) -> (A
         Along::Wakes if report.agents.is_empty() => "wakes",
         Along::Wakes => "wakes per agent",
         Along::Vectors => "vectors sent, all agents",
+        Along::Bits => "bits sent, all agents",
     };
     let moving = || tracks.iter().filter(|t| t.level().is_none());
     let shortest = moving().filter_map(|t| t.points.last()).map(|p| p.0).fold(reach, f64::min);

@@ -5,6 +5,7 @@
 
 mod curves;
 mod graph;
+mod learned;
 mod page;
 mod private;
 mod sizes;
@@ -13,6 +14,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use learned::LearnedGraph;
 pub use page::html;
 pub use private::{BROADCAST, HOME, PrivateRun, bound_or_infinity};
 pub use words::headline;
@@ -42,6 +44,10 @@ pub struct Report {
     pub agents: Vec<AgentScore>,
     /// The collaboration graph: two positions in `agents` and a weight, each pair once.
     pub edges: Vec<(u32, u32, f64)>,
+    /// What is known of the agents, where the graph was learned.
+    pub learned: Option<LearnedGraph>,
+    /// Whether messages differ so much in size that bits are worth a picture.
+    pub in_bits: bool,
     /// One row per algorithm, in the order of the table.
     pub table: Vec<Row>,
     /// Commands that give this report again.
@@ -144,7 +150,8 @@ const TALL: f64 = 420.0;
 pub fn plots(report: &Report) -> Vec<Picture> {
     let curves = curves::pictures(report).into_iter();
     let private = private::pictures(report).into_iter();
-    private.chain(curves).chain(sizes::picture(report)).chain(graph::picture(report)).collect()
+    let graph = graph::picture(report).into_iter().chain(learned::pictures(report));
+    private.chain(curves).chain(sizes::picture(report)).chain(graph).collect()
 }
 
 impl Picture {

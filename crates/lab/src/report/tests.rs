@@ -37,6 +37,8 @@ fn small() -> Report {
         optimum: Some(2.0),
         agents: (0..10).map(|i| agent(i, 0.7, if i == 3 { 0.6 } else { 0.9 })).collect(),
         edges: (0..10).map(|i| (i, (i + 1) % 10, 0.1 * f64::from(i + 1))).collect(),
+        learned: None,
+        in_bits: false,
         table: vec![row("model propagation"), row("coordinate descent")],
         reproduce: vec!["sottovoce train task.toml".into()],
         task: "name = \"ring\"\n".into(),
@@ -308,4 +310,58 @@ fn points_of_a_sweep_without_a_value_are_left_out() {
     sweep.epsilons.truncate(1);
     sweep.updates.iter_mut().for_each(|point| (point.home, point.broadcast) = (None, None));
     assert_eq!(stems(&check(&report).0), ALL);
+}
+
+#[test]
+fn a_learned_graph_is_drawn_as_a_matrix_and_with_confidence_and_loss() {
+    let two_groups =
+        |n: u32| (0..n).flat_map(move |a| (a + 1..n).map(move |b| (a, b))).filter(|(a, b)| (a + b) % 2 == 0);
+    let learned = |groups| LearnedGraph {
+        confidence: (0..10).map(|k| 0.1 * f64::from(k + 1)).collect(),
+        loss: (0..10).map(|k| f64::from(k) - 3.0).collect(),
+        groups,
+        within_and_between: Some((0.5, 0.0)),
+    };
+    let edges: Vec<_> = two_groups(10).map(|(a, b)| (a, b, 0.1 * f64::from(a + 1))).collect();
+    let named = Some(((0..10).map(|k| k % 2).collect(), vec!["even <0>".to_owned(), "odd".to_owned()]));
+    for groups in [None, named] {
+        let grouped = groups.is_some();
+        let mut report = Report { edges: edges.clone(), learned: Some(learned(groups)), in_bits: true, ..small() };
+        let (pictures, page) = check(&report);
+        let stems = stems(&pictures);
+        for stem in ["learned-weights", "learned-graph", "score-by-bits"] {
+            assert!(stems.contains(&stem), "{stems:?}");
+        }
+        assert!(!stems.contains(&"graph"), "one picture of the graph is enough");
+        assert!(page.contains("no weight lies between two groups"));
+        assert_eq!(page.contains("even &lt;0&gt;"), grouped);
+        let matrix = pictures.iter().find(|picture| picture.file_stem == "learned-weights").expect("a matrix");
+        // Twenty pairs, each twice, one path for each shade.
+        let cells: usize = matrix
+            .svg
+            .lines()
+            .filter(|line| line.contains("stroke-opacity"))
+            .map(|line| line.matches('M').count())
+            .sum();
+        assert_eq!(cells, 2 * 20 + 8, "cells, and the eight of the legend");
+        report.edges.clear();
+        check(&report);
+    }
+    let many = 700;
+    let report = Report {
+        agents: (0..many).map(|k| agent(k, 0.7, 0.8)).collect(),
+        edges: (0..many).map(|k| (k, (k + 1) % many, 1.0)).collect(),
+        learned: Some(LearnedGraph {
+            confidence: vec![1.0; many as usize],
+            loss: vec![0.0; many as usize],
+            ..LearnedGraph::default()
+        }),
+        ..small()
+    };
+    let (pictures, _) = check(&report);
+    let captions: Vec<&str> = pictures.iter().map(|picture| picture.caption.as_str()).collect();
+    assert!(
+        captions.iter().filter(|caption| caption.contains("Of 700 agents, 500 are drawn")).count() == 2,
+        "{captions:?}"
+    );
 }

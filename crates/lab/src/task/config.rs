@@ -25,6 +25,7 @@ config! {
         graph: GraphConfig,
         model: ModelConfig,
         admm: AdmmConfig,
+        boosting: BoostingConfig,
         run: RunConfig,
         faults: FaultsConfig,
         privacy: PrivacyConfig,
@@ -54,6 +55,14 @@ config! {
         width: f64,
         threshold: NumberOrWord,
         seed: u64,
+        sample: u32,
+        sparsity: f64,
+        strength: f64,
+        first_wakes: f64,
+        model_wakes: f64,
+        graph_wakes: f64,
+        oracle: String,
+        groups: String,
     }
 
     ModelConfig {
@@ -68,6 +77,13 @@ config! {
     AdmmConfig {
         penalty: f64,
         inner: NumberOrWord,
+    }
+
+    BoostingConfig {
+        predictors: NumberOrWord,
+        radius: f64,
+        step: super::Step,
+        local_rounds: u32,
     }
 
     RunConfig {

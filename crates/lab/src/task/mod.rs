@@ -6,11 +6,13 @@
 
 mod check;
 mod config;
+mod learned;
 mod privacy;
 mod resolve;
 mod write;
 
 use crate::error::Mistake;
+pub use learned::{BOOSTING_DEFAULTS, Boosting, LINEAR_DEFAULTS, Learned, Predictors, STUMPS_MAX, Step, Turns};
 pub use privacy::{AccountantName, Home, Mechanism, NoiseKind, Privacy, Schedule, Warm};
 use resolve::required;
 use serde::{Deserialize, Serialize};
@@ -45,6 +47,8 @@ pub struct Task {
     pub graph: GraphTask,
     /// The objective.
     pub model: Model,
+    /// How to boost; `None` where nothing is boosted.
+    pub boosting: Option<Boosting>,
     /// How long.
     pub run: Run,
     /// What goes wrong on purpose.
@@ -64,6 +68,8 @@ pub enum Algorithm {
     CoordinateDescent,
     /// Collaborative learning by gossip ADMM.
     Admm(Admm),
+    /// Boosting by decentralized Frank-Wolfe.
+    FrankWolfe,
     /// The local-DP baseline: each agent alone, on a noisy copy of its data.
     InputPerturbation,
 }
@@ -76,6 +82,7 @@ impl Algorithm {
             Algorithm::ModelPropagation => "model-propagation",
             Algorithm::CoordinateDescent => "coordinate-descent",
             Algorithm::Admm(_) => "admm",
+            Algorithm::FrankWolfe => "frank-wolfe",
             Algorithm::InputPerturbation => "input-perturbation",
         }
     }
@@ -204,6 +211,8 @@ pub enum GraphSource {
         /// What is too weak to keep.
         threshold: Threshold,
     },
+    /// Learned together with the models.
+    Learned(Learned),
 }
 
 /// The objective.

@@ -179,6 +179,14 @@ pub(super) fn resolve(
                 .to_owned(),
         );
     }
+    if matches!(graph.source, GraphSource::Learned(_)) {
+        return refuse(
+            "graph.kind",
+            "kind = \"learned\" would tell each agent's loss and exact weights, and nothing is charged for them; accepted with \
+             [privacy]: edges = a csv file, or a kind that does not look at the data"
+                .to_owned(),
+        );
+    }
     if tolerance {
         return refuse(
             "run.tolerance",

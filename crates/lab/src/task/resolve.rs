@@ -14,6 +14,7 @@ pub(super) fn resolve(config: Config, file: &Path, lines: &Lines<'_>) -> Result<
         "local" => Algorithm::Local,
         "model-propagation" => Algorithm::ModelPropagation,
         "coordinate-descent" => Algorithm::CoordinateDescent,
+        "frank-wolfe" => Algorithm::FrankWolfe,
         "input-perturbation" => Algorithm::InputPerturbation,
         "admm" => Algorithm::Admm(Admm { penalty: admm.penalty, inner: inner(admm.inner) }),
         other => unreachable!("{other:?} is a known word without an algorithm"),
@@ -23,16 +24,21 @@ pub(super) fn resolve(config: Config, file: &Path, lines: &Lines<'_>) -> Result<
         return Err(lines.mistake("algorithm", what));
     }
     let model_config = config.model.unwrap_or_default();
-    let start = model_config.start;
-    let model = model(model_config, config.privacy.is_some(), lines)?;
+    let (start, trade_off) = (model_config.start, model_config.trade_off);
+    let mut model = model(model_config, config.privacy.is_some(), lines)?;
     if model.loss == Loss::Hinge && algorithm == Algorithm::CoordinateDescent {
         let what = "model.loss = \"hinge\" is not smooth, so coordinate-descent cannot use it; accepted: model.loss = \
                     \"smoothed-hinge\", or algorithm = \"admm\"";
         return Err(lines.mistake("model.loss", what));
     }
     let data = data(required(config.data, "data", lines)?, &paths)?;
-    let graph = graph(required(config.graph, "graph", lines)?, &paths)?;
+    let graph = graph(required(config.graph, "graph", lines)?, algorithm, &paths)?;
+    if let (GraphSource::Learned(_), None) = (&graph.source, trade_off) {
+        model.trade_off = learned::defaults(algorithm).0;
+    }
     let run_config = config.run.unwrap_or_default();
+    learned::check(algorithm, &graph.source, &model, start, run_config.tolerance.is_some(), lines)?;
+    let boosting = learned::boosting(config.boosting.unwrap_or_default(), algorithm, &graph.source, &model);
     let privacy = match config.privacy {
         None => None,
         Some(privacy) => {
@@ -48,6 +54,7 @@ pub(super) fn resolve(config: Config, file: &Path, lines: &Lines<'_>) -> Result<
         data,
         graph,
         model,
+        boosting,
         faults: faults(config.faults.unwrap_or_default(), &run, lines)?,
         run,
         privacy,
@@ -177,9 +184,17 @@ const GRAPH_PARAMETERS: &[(&str, &[&str])] = &[
     ("width", &["similarity"]),
     ("threshold", &["similarity"]),
     ("seed", &["watts-strogatz", "erdos-renyi"]),
+    ("sample", &["learned"]),
+    ("sparsity", &["learned"]),
+    ("strength", &["learned"]),
+    ("first-wakes", &["learned"]),
+    ("model-wakes", &["learned"]),
+    ("graph-wakes", &["learned"]),
+    ("oracle", &["learned"]),
+    ("groups", &["learned"]),
 ];
 
-fn graph(config: GraphConfig, paths: &Paths<'_>) -> Result<GraphTask, Mistake> {
+fn graph(config: GraphConfig, algorithm: Algorithm, paths: &Paths<'_>) -> Result<GraphTask, Mistake> {
     let lines = paths.lines;
     if config.edges.is_some() && config.kind.is_some() {
         return Err(lines.mistake("graph.kind", "graph.edges and graph.kind are both given; accepted: one of them"));
@@ -195,6 +210,14 @@ fn graph(config: GraphConfig, paths: &Paths<'_>) -> Result<GraphTask, Mistake> {
         config.width.is_some(),
         config.threshold.is_some(),
         config.seed.is_some(),
+        config.sample.is_some(),
+        config.sparsity.is_some(),
+        config.strength.is_some(),
+        config.first_wakes.is_some(),
+        config.model_wakes.is_some(),
+        config.graph_wakes.is_some(),
+        config.oracle.is_some(),
+        config.groups.is_some(),
     ];
     for ((name, kinds), given) in GRAPH_PARAMETERS.iter().zip(given) {
         if given && !kinds.contains(&kind) {
@@ -242,11 +265,13 @@ fn graph(config: GraphConfig, paths: &Paths<'_>) -> Result<GraphTask, Mistake> {
             };
             GraphSource::Similarity { vectors, width: config.width.unwrap_or(0.1), threshold }
         }
-        _ => {
-            let what = "graph.kind = \"learned\" is not available in this version; accepted: edges = a csv file, or \
-                        another kind";
-            return Err(lines.mistake("graph.kind", what));
-        }
+        _ => GraphSource::Learned(learned::graph(&config, algorithm, |written, key| {
+            let file = paths.absolute(written.to_owned(), key)?;
+            match Format::of(&file).is_none_or(|format| format.libsvm) {
+                true => Err(lines.mistake(key, format!("{key}; accepted: a file named .csv or .csv.gz"))),
+                false => Ok(file),
+            }
+        })?),
     };
     Ok(GraphTask { source, allow_isolated: config.allow_isolated.unwrap_or(false) })
 }

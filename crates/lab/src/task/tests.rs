@@ -70,6 +70,32 @@ fn the_resolved_task_reads_back_as_the_same_task() {
 }
 
 #[test]
+fn boosting_and_learned_graphs_have_their_defaults_and_read_back() {
+    let learned = SMALL.replace("ring", "learned");
+    let linear = parse(&learned.replace("local", "coordinate-descent")).expect("a task");
+    let boosted = parse(&learned.replace("local", "frank-wolfe")).expect("a task");
+    let known = parse(&SMALL.replace("local", "frank-wolfe")).expect("a task");
+    let sparsity = |task: &Task| match &task.graph.source {
+        GraphSource::Learned(learned) => learned.sparsity,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((linear.model.trade_off, sparsity(&linear)), LINEAR_DEFAULTS);
+    assert_eq!((boosted.model.trade_off, sparsity(&boosted)), BOOSTING_DEFAULTS);
+    let defaults =
+        Boosting { predictors: Predictors::Stumps(200), radius: 10.0, step: Step::LocalClock, local_rounds: 1000 };
+    assert_eq!([linear.boosting, boosted.boosting, known.boosting], [Some(defaults); 3]);
+    assert_eq!(parse(SMALL).expect("a task").boosting, None);
+    let said = "\nsample = 3\nsparsity = 0.5\nstrength = 2\nfirst-wakes = 0\nmodel-wakes = 7\ngraph-wakes = 0.5\n\
+                oracle = \"o.csv\"\ngroups = \"g.csv.gz\"\n[model]\ntrade-off = 3\n[boosting]\npredictors = \"columns\"\n\
+                radius = 3\nstep = \"descent\"\nlocal-rounds = 9\n";
+    let whole = learned.trim_end().replace("local", "frank-wolfe") + said;
+    for task in [linear, boosted, known, parse(&whole).expect(&whole)] {
+        let written = task.to_toml();
+        assert_eq!(parse(&written).expect(&written), task, "{written}");
+    }
+}
+
+#[test]
 fn the_resolved_task_says_every_default() {
     let written = parse(&SMALL.replace("local", "admm")).expect("a task").to_toml();
     for key in crate::keys::KEYS {
@@ -92,12 +118,23 @@ fn the_resolved_task_says_every_default() {
             "graph.width",
             "graph.threshold",
             "graph.seed",
+            "graph.sample",
+            "graph.sparsity",
+            "graph.strength",
+            "graph.first-wakes",
+            "graph.model-wakes",
+            "graph.graph-wakes",
+            "graph.oracle",
+            "graph.groups",
             "model.points-max",
             "admm.penalty",
             "run.tolerance",
             "faults.until",
         ];
-        let silent = silent.contains(&key.path) || key.path.starts_with("privacy") || key.path.contains("partitions.");
+        let silent = silent.contains(&key.path)
+            || key.path.starts_with("privacy")
+            || key.path.starts_with("boosting.")
+            || key.path.contains("partitions.");
         let leaf = key.path.rsplit('.').next().unwrap_or_default();
         let said = written.contains(&format!("\n{leaf} = ")) || written.starts_with(&format!("{leaf} = "));
         if !matches!(key.kind, Kind::Table) && !silent {
@@ -136,6 +173,9 @@ fn a_seed_that_toml_cannot_write_is_refused() {
 fn every_mistake_in_a_task_names_its_line_and_what_is_accepted() {
     let with = |section: &str| format!("{SMALL}{section}\n");
     let graph = |lines: &str| SMALL.replace("kind = \"ring\"", lines);
+    let learned =
+        |section: &str| with(section).replace("\"local\"", "\"coordinate-descent\"").replace("ring", "learned");
+    let boosted = |section: &str| with(section).replace("\"local\"", "\"frank-wolfe\"");
     let data = |lines: &str| SMALL.replace("train = \"train.csv\"", lines);
     let cases = [
         // Unknown keys and values of a wrong type or out of range.
@@ -178,7 +218,7 @@ fn every_mistake_in_a_task_names_its_line_and_what_is_accepted() {
         (with("[faults]\npartitions = [3]"), "faults.partitions is an array; accepted: an array of tables"),
         (with("[admm]\ninner = \"all\""), "accepted: a whole number from 1 to 4294967295, or \"exact\""),
         (format!("model = 3\n{SMALL}"), "line 1: model is 3; accepted: a table"),
-        (SMALL.replace("local", "frank-wolfe"), "line 1: algorithm is \"frank-wolfe\"; accepted: \"local\""),
+        (SMALL.replace("local", "frank-wulfe"), "line 1: algorithm is \"frank-wulfe\"; accepted: \"local\""),
         (data("train = \"\""), "data.train is \"\"; accepted: a path"),
         // What keys mean together.
         (SMALL.replace("algorithm = \"local\"", ""), "algorithm is missing; accepted: \"local\""),
@@ -201,7 +241,28 @@ fn every_mistake_in_a_task_names_its_line_and_what_is_accepted() {
         (graph("kind = \"torus\"\nrows = 3"), "graph.columns is missing; accepted: a whole number"),
         (graph("kind = \"erdos-renyi\""), "graph.probability is missing; accepted: a number from 0 to 1"),
         (graph("kind = \"similarity\""), "graph.vectors is missing; accepted: a path"),
-        (graph("kind = \"learned\""), "line 5: graph.kind = \"learned\" is not available in this version; accepted"),
+        (
+            graph("kind = \"learned\""),
+            "line 5: local needs a graph that is known; accepted with kind = \"learned\": algorithm = \"coordinate-descent\" or",
+        ),
+        (graph("kind = \"ring\"\nsample = 5"), "line 6: graph.sample is for kind = \"learned\" only"),
+        (learned("[run]\ntolerance = 1e-6"), "line 7: run.tolerance cannot end a run whose graph is learned"),
+        (learned("[model]\nstart = \"zero\""), "line 7: model.start = \"zero\" tells nobody who is like whom"),
+        (
+            learned("[privacy]\nepsilon = 1\ndelta = 1e-6").replace("train.csv\"", "train.csv\"\nnormalize = \"l2\""),
+            "line 6: kind = \"learned\" would tell each agent's loss and exact weights, and nothing is charged for them; accepted",
+        ),
+        (
+            boosted("[privacy]\nepsilon = 1\ndelta = 1e-6"),
+            "line 1: frank-wolfe sends exact models, so it cannot be private; accepted with [privacy]",
+        ),
+        (boosted("[model]\nloss = \"squared\""), "line 7: frank-wolfe boosts classifiers by a loss of its own"),
+        (boosted("[model]\nstart = \"local\""), "line 7: model.start has no meaning for frank-wolfe"),
+        (
+            boosted("[boosting]\npredictors = 0"),
+            "boosting.predictors is 0; accepted: a whole number from 1 to 1000000, or",
+        ),
+        (boosted("[boosting]\nstump = 5"), "unknown key \"boosting.stump\"; the nearest known key is"),
         (
             with("[model]\nstart = \"warm\""),
             "line 7: model.start = \"warm\" needs [privacy]; accepted without it: \"local\"",

@@ -54,11 +54,12 @@ impl Task {
                 trade_off: Some(self.model.trade_off),
                 intercept: Some(self.model.intercept),
                 points_max: self.model.points_max,
-                start: Some(match self.model.start {
-                    _ if self.privacy.is_some_and(|privacy| privacy.warm.is_some()) => Start::Warm,
-                    super::Start::Local => Start::Local,
-                    super::Start::Zero => Start::Zero,
-                }),
+                start: match self.model.start {
+                    _ if self.privacy.is_some_and(|privacy| privacy.warm.is_some()) => Some(Start::Warm),
+                    _ if self.algorithm == Algorithm::FrankWolfe => None,
+                    super::Start::Local => Some(Start::Local),
+                    super::Start::Zero => Some(Start::Zero),
+                },
             }),
             admm: match self.algorithm {
                 Algorithm::Admm(admm) => Some(AdmmConfig {
@@ -70,6 +71,7 @@ impl Task {
                 }),
                 _ => None,
             },
+            boosting: self.boosting.map(|boosting| boosting.config()),
             run: Some(RunConfig {
                 wakes_per_agent: Some(self.run.wakes_per_agent),
                 tolerance: self.run.tolerance,
@@ -132,6 +134,10 @@ impl Task {
                     Threshold::Connected => NumberOrWord::Word("connected".to_owned()),
                 });
                 "similarity"
+            }
+            GraphSource::Learned(learned) => {
+                learned.write(&mut graph, path)?;
+                "learned"
             }
         };
         graph.kind = Some(kind.to_owned());
