@@ -5,7 +5,7 @@
 
 use super::learner::Learner;
 use crate::Shard;
-use sottovoce_core::{Activity, Algorithm, Cx, NoLetter};
+use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, NoLetter};
 use sottovoce_privacy::Exhausted;
 
 /// A learner without neighbours.
@@ -27,6 +27,19 @@ impl<L: Learner> Algorithm for Alone<L> {
 
     fn on_wake(&self, _me: &mut L::State, _shard: Shard<'_>, _cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
         Ok(Activity { moved: 0.0 })
+    }
+
+    /// Nothing: it enters again.
+    fn save(&self, _me: &L::State, _out: &mut Vec<u8>) {}
+
+    fn resume(
+        &self,
+        saved: &[u8],
+        _neighbours: Neighbours,
+        shard: Shard<'_>,
+        _cx: &mut Cx<'_>,
+    ) -> Result<L::State, CannotResume> {
+        if saved.is_empty() { Ok(self.0.enter(shard)) } else { Err(CannotResume::Malformed) }
     }
 
     fn model<'a>(&self, me: &'a L::State, _posted: &'a [f64]) -> &'a [f64] {
