@@ -11,6 +11,7 @@ pub mod keys;
 pub mod ledger_file;
 pub mod load;
 pub mod outlook;
+pub mod peer;
 pub mod plot;
 pub mod private;
 pub mod registry;

@@ -5,7 +5,7 @@
 use crate::error::Mistake;
 use crate::load::Loaded;
 use crate::task;
-use sottovoce_algorithms::Shard;
+pub use sottovoce_algorithms::Shard;
 use sottovoce_algorithms::personal::{
     ConfigError,
     admm::{Admm, AdmmConfig, Inner, default_penalty},
