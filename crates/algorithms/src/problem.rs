@@ -145,16 +145,22 @@ impl Problem {
     #[inline]
     pub fn shard(&self, agent: PeerId) -> Shard<'_> {
         let points = self.data.points(agent);
-        let m = points.len() as f64;
+        let (regularization, confidence) = self.facts(points.len());
+        Shard { points, loss: self.loss, regularization, confidence }
+    }
+
+    /// lambda_i and c_i of an agent with so many points.
+    #[inline]
+    pub fn facts(&self, points: usize) -> (f64, f64) {
+        let m = points as f64;
         let regularization = match self.regularization {
             // Without data L_i is zero, whatever lambda: the agent's term is absent.
-            _ if points.is_empty() => 0.0,
+            _ if points == 0 => 0.0,
             Regularization::Constant(lambda) => lambda,
             Regularization::OneOverPoints => 1.0 / m,
         };
-        let confidence =
-            if points.is_empty() { 1.0 / (10.0 * self.points_max) } else { (m / self.points_max).min(1.0) };
-        Shard { points, loss: self.loss, regularization, confidence }
+        let confidence = if points == 0 { 1.0 / (10.0 * self.points_max) } else { (m / self.points_max).min(1.0) };
+        (regularization, confidence)
     }
 
     /// n.

@@ -3,6 +3,8 @@
 mod audit;
 mod data;
 mod demo;
+mod network;
+mod peer;
 mod plan;
 mod privacy;
 mod screen;
@@ -54,6 +56,8 @@ enum Command {
     Demo(demo::Arguments),
     /// Run a task in the simulator and write a run directory with a report
     Train(train::Arguments),
+    Network(network::Arguments),
+    Peer(peer::Arguments),
     /// Describe a data set, or generate a task with one
     Data(data::Arguments),
     /// Plan a private task; what epsilon a noise or a ledger comes to, and what noise a budget needs
@@ -82,6 +86,8 @@ fn main() -> ExitCode {
     let done = match arguments.command {
         Command::Demo(arguments) => demo::run(&arguments, output),
         Command::Train(arguments) => train::run(&arguments, output),
+        Command::Network(arguments) => network::run(&arguments, output),
+        Command::Peer(arguments) => peer::run(&arguments, output),
         Command::Data(arguments) => data::run(&arguments, output),
         Command::Privacy(arguments) => privacy::run(&arguments, output),
         Command::Audit(arguments) => match audit::run(&arguments, output) {

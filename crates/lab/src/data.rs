@@ -35,6 +35,22 @@ pub fn read(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
     }
     let train_rows = read_one(train, names, &mut labels)?;
     let test_rows = read_one(test, names, &mut labels)?;
+    same_columns(&train_rows, train, &test_rows, test)?;
+    Ok(Raw { train: train_rows, test: Some(test_rows) })
+}
+
+/// Reads what one agent has: csv files, of which the first may hold no row.
+pub fn read_own(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
+    let mut labels = Labels { loss: task.model.loss, low: None };
+    let file = &task.data.train.file;
+    let train = rows::read_any_points(file, names, Missing::Refuse, |y, at| labels.take(y, at))?;
+    let Test::File(test) = &task.data.test else { return Ok(Raw { train, test: None }) };
+    let test_rows = read_one(test, names, &mut labels)?;
+    same_columns(&train, &task.data.train, &test_rows, test)?;
+    Ok(Raw { train, test: Some(test_rows) })
+}
+
+fn same_columns(train_rows: &Rows, train: &Points, test_rows: &Rows, test: &Points) -> Result<(), Mistake> {
     if train_rows.columns != test_rows.columns {
         let place = train_rows.columns.iter().zip(&test_rows.columns).position(|(a, b)| a != b);
         let what = match place {
@@ -54,7 +70,7 @@ pub fn read(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
         };
         return Err(Mistake::line(&test.file, 1, format!("{what}; accepted: the same columns in the same order")));
     }
-    Ok(Raw { train: train_rows, test: Some(test_rows) })
+    Ok(())
 }
 
 fn read_one(points: &Points, names: &mut Names, labels: &mut Labels) -> Result<Rows, Mistake> {
@@ -153,13 +169,13 @@ pub fn prepare(raw: Raw, task: &Task, names: &[String], place: &[u32]) -> Prepar
 }
 
 /// The rows of each agent, in the order of the file.
-struct Grouped {
+pub(crate) struct Grouped {
     offsets: Vec<usize>,
     rows: Vec<usize>,
 }
 
 impl Grouped {
-    fn new(table: &Rows, place: &[u32], agents: usize) -> Self {
+    pub(crate) fn new(table: &Rows, place: &[u32], agents: usize) -> Self {
         let mut offsets = vec![0; agents + 1];
         for &owner in &table.owners {
             offsets[place[owner as usize] as usize + 1] += 1;
@@ -177,7 +193,7 @@ impl Grouped {
         Grouped { offsets, rows }
     }
 
-    fn of(&self, agent: usize) -> &[usize] {
+    pub(crate) fn of(&self, agent: usize) -> &[usize] {
         &self.rows[self.offsets[agent]..self.offsets[agent + 1]]
     }
 }
@@ -216,7 +232,7 @@ pub(crate) fn norm(x: &[f64], normalize: Normalize) -> f64 {
 }
 
 /// x <- x / max(1, |x|).
-fn shrink(x: &mut [f64], normalize: Normalize) {
+pub(crate) fn shrink(x: &mut [f64], normalize: Normalize) {
     let length = norm(x, normalize);
     if length > 1.0 {
         x.iter_mut().for_each(|v| *v /= length);
@@ -224,7 +240,7 @@ fn shrink(x: &mut [f64], normalize: Normalize) {
 }
 
 /// Sets a share of the rows aside, rounded to the nearest count; one stays at least. Both parts keep their order.
-fn split(rows: &[usize], share: f64, seed: u64, name: &str) -> (Vec<usize>, Vec<usize>) {
+pub(crate) fn split(rows: &[usize], share: f64, seed: u64, name: &str) -> (Vec<usize>, Vec<usize>) {
     let m = rows.len();
     let count = ((share * m as f64).round() as usize).min(m.saturating_sub(1));
     let mut rng = ChaCha8Rng::from_seed(

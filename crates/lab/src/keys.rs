@@ -14,15 +14,25 @@ pub struct Range {
     high_included: bool,
 }
 
-const ABOVE_0: Range = Range { low: 0.0, low_included: false, high: f64::INFINITY, high_included: false };
+pub(crate) const ABOVE_0: Range = Range { low: 0.0, low_included: false, high: f64::INFINITY, high_included: false };
 const FROM_0: Range = Range { low_included: true, ..ABOVE_0 };
 const BELOW_1: Range = Range { high: 1.0, ..FROM_0 };
 const PROBABILITY: Range = Range { high_included: true, ..BELOW_1 };
 /// The most of anything that is counted.
-const COUNT: i64 = u32::MAX as i64;
+pub(crate) const COUNT: i64 = u32::MAX as i64;
 const INSIDE_0_1: Range = Range { low_included: false, ..BELOW_1 };
 
 impl Range {
+    /// From one number to another, both included.
+    pub(crate) const fn closed(low: f64, high: f64) -> Self {
+        Range { low, low_included: true, high, high_included: true }
+    }
+
+    /// Above one number, up to another.
+    pub(crate) const fn above_up_to(low: f64, high: f64) -> Self {
+        Range { low, low_included: false, high, high_included: true }
+    }
+
     /// Whether `x` is finite and in the range.
     pub fn contains(&self, x: f64) -> bool {
         x.is_finite()
@@ -53,6 +63,8 @@ pub enum Kind {
     Tables,
     /// Any text.
     Text,
+    /// An array of texts.
+    Texts,
     /// A path, relative to the task file.
     File,
     /// One of a few words.
@@ -76,6 +88,7 @@ impl fmt::Display for Kind {
             Kind::TableOrFalse => write!(f, "a table, or false"),
             Kind::Tables => write!(f, "an array of tables"),
             Kind::Text => write!(f, "text"),
+            Kind::Texts => write!(f, "an array of texts"),
             Kind::File => write!(f, "a path"),
             Kind::Choice(words) => {
                 for (k, word) in words.iter().enumerate() {
@@ -107,7 +120,7 @@ pub struct Key {
     pub doc: &'static str,
 }
 
-const fn key(path: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
+pub(crate) const fn key(path: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
     Key { path, kind, default, doc }
 }
 
@@ -214,13 +227,23 @@ pub const KEYS: &[Key] = &[
 
 /// The key at a path, if there is one.
 pub fn find(path: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.path == path)
+    find_in(KEYS, path)
+}
+
+/// The key at a path of another table.
+pub(crate) fn find_in(keys: &'static [Key], path: &str) -> Option<&'static Key> {
+    keys.iter().find(|key| key.path == path)
 }
 
 /// The known key nearest to an unknown one: by the spelling of its last part, then by its section.
 pub fn nearest(path: &str) -> &'static Key {
+    nearest_in(KEYS, path)
+}
+
+/// The nearest key of another table.
+pub(crate) fn nearest_in(keys: &'static [Key], path: &str) -> &'static Key {
     let (section, leaf) = parts(path);
-    KEYS.iter()
+    keys.iter()
         .min_by_key(|key| {
             let (known_section, known_leaf) = parts(key.path);
             let spelling = strsim::damerau_levenshtein(leaf, known_leaf);
@@ -235,8 +258,13 @@ fn parts(path: &str) -> (&str, &str) {
 
 /// The table as the documentation shows it.
 pub fn reference_markdown() -> String {
+    markdown(KEYS)
+}
+
+/// Another table as the documentation shows it.
+pub(crate) fn markdown(keys: &[Key]) -> String {
     let mut text = String::from("| key | accepts | default | meaning |\n|---|---|---|---|\n");
-    for key in KEYS {
+    for key in keys {
         let accepts = if matches!(key.kind, Kind::Table) { "a table".to_owned() } else { key.kind.to_string() };
         text += &format!("| `{}` | {accepts} | {} | {} |\n", key.path, key.default, key.doc);
     }

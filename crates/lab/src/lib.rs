@@ -13,6 +13,7 @@ pub mod learned;
 pub mod ledger_file;
 pub mod load;
 pub mod outlook;
+pub mod peer;
 pub mod plot;
 pub mod private;
 pub mod registry;

@@ -142,18 +142,22 @@ pub fn noise(privacy: &Privacy, seed: u64, id: PeerId) -> Simulated {
 /// What everyone can know of each agent's broadcast without looking at it. (Of a noisy copy of data nothing is known.)
 pub fn broadcasts(loaded: &Loaded) -> Result<Vec<Broadcast>, Mistake> {
     let problem = &loaded.problem;
+    let sizes: Vec<usize> = (0..problem.agents() as u32).map(|id| problem.data.size(PeerId(id))).collect();
+    broadcasts_by_size(loaded, &sizes)
+}
+
+/// The same, for agents of which nothing else is known than their numbers of points.
+pub fn broadcasts_by_size(loaded: &Loaded, sizes: &[usize]) -> Result<Vec<Broadcast>, Mistake> {
     let (Some(privacy), Some(plan)) = (&loaded.task.privacy, &loaded.plan) else { return Ok(Vec::new()) };
     let descent = private_descent(loaded, privacy)?;
-    let one = |id: PeerId| {
-        let shard = problem.shard(id);
+    let one = |&points: &usize| {
+        let (regularization, confidence) = loaded.problem.facts(points);
         match loaded.task.algorithm {
-            Algorithm::CoordinateDescent => {
-                descent.broadcast(shard.points.len(), shard.regularization, shard.confidence, plan)
-            }
-            _ => Broadcast { points: shard.points.len(), scale: 1.0, variance: f64::INFINITY, length_squared: 1.0 },
+            Algorithm::CoordinateDescent => descent.broadcast(points, regularization, confidence, plan),
+            _ => Broadcast { points, scale: 1.0, variance: f64::INFINITY, length_squared: 1.0 },
         }
     };
-    Ok((0..problem.agents() as u32).map(PeerId).map(one).collect())
+    Ok(sizes.iter().map(one).collect())
 }
 
 /// The largest epsilon of any agent by the task's accountant, and by each of the others.

@@ -6,6 +6,8 @@ use crate::error::Mistake;
 use crate::learned::joint;
 use crate::load::Loaded;
 use crate::task;
+pub use sottovoce_algorithms::Shard;
+use sottovoce_algorithms::joint::LogDegree;
 use sottovoce_algorithms::personal::{
     ConfigError,
     admm::{Admm, AdmmConfig, Inner, default_penalty},
@@ -22,7 +24,6 @@ use sottovoce_algorithms::personal::{
     model_propagation::{ModelPropagation, ModelPropagationConfig},
     private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig},
 };
-use sottovoce_algorithms::{Shard, joint::LogDegree};
 use sottovoce_core::Algorithm;
 
 /// Something to do with an algorithm, whichever it is.

@@ -262,8 +262,22 @@ fn is_left_open(file: &Path, byte: u64) -> Option<bool> {
     Some(quoted)
 }
 
-/// Reads a csv file with the header `agent,label,<feature>...`; `label` turns a label into what is stored.
+/// Reads a csv file with the header `agent,label,<feature>...` and at least one row; `label` turns a label into what is stored.
 pub fn read_points(
+    file: &Path,
+    names: &mut Names,
+    missing: Missing,
+    label: impl FnMut(f64, At<'_>) -> Result<f64, Mistake>,
+) -> Result<Rows, Mistake> {
+    let rows = read_any_points(file, names, missing, label)?;
+    if rows.labels.is_empty() {
+        return Err(Mistake::file(file, "no rows; accepted: at least one row after the header"));
+    }
+    Ok(rows)
+}
+
+/// The same, and there may be no row.
+pub fn read_any_points(
     file: &Path,
     names: &mut Names,
     missing: Missing,
@@ -314,9 +328,6 @@ pub fn read_points(
             Ok(())
         },
     )?;
-    if rows.labels.is_empty() {
-        return Err(Mistake::file(file, "no rows; accepted: at least one row after the header"));
-    }
     Ok(rows)
 }
 

@@ -324,7 +324,8 @@ fn digest(loaded: &Loaded, run: &Trained, ledger: &str) -> Result<String, Mistak
     }))
 }
 
-fn models_csv(loaded: &Loaded, models: &Rows, shown: impl Fn(PeerId) -> bool) -> Vec<u8> {
+/// Models of the agents that are shown, as csv.
+pub(crate) fn models_csv(loaded: &Loaded, models: &Rows, shown: impl Fn(PeerId) -> bool) -> Vec<u8> {
     let mut csv = csv::WriterBuilder::new().from_writer(Vec::new());
     let written = (|| {
         csv.write_field("agent")?;
@@ -385,8 +386,10 @@ fn report(
     let (run, others) = runs.split_last().expect("the run itself is among the runs");
     let alone = others.first().copied();
     let higher_is_better = problem.loss.is_classification();
-    let optimum = optimum(loaded);
     let graph = run.graph.as_ref().unwrap_or(&problem.graph);
+    // A run of real peers has no objective to compare with: their data are theirs.
+    let has_objective = run.samples.iter().any(|sample| sample.objective.is_some());
+    let optimum = if has_objective { optimum(loaded) } else { None };
     let agents = (0..problem.agents())
         .map(|k| AgentScore {
             name: loaded.names[k].clone(),

@@ -24,3 +24,8 @@ pub mod peer;
 pub mod status;
 pub mod store;
 pub mod transport;
+
+/// Where a peer may be found.
+pub use libp2p::Multiaddr;
+/// A peer's public key, as others write it down.
+pub use libp2p::PeerId as Key;

@@ -222,7 +222,7 @@ impl<D: Disk> Store<D> {
             store.renew(None)?;
             return Ok((store, None));
         };
-        store.check(&self::owner(first)?)?;
+        Self::check(owner, &self::owner(first)?)?;
         let last = last_step(rest)?;
         if let Some(step) = &last {
             store.heard.clone_from(&step.heard);
@@ -245,10 +245,11 @@ impl<D: Disk> Store<D> {
         Ok(Some((owner, last_step(rest)?)))
     }
 
-    fn check(&self, found: &Owner) -> Result<(), StoreError> {
+    /// Refuses a store that is somebody else's, or about something else.
+    pub fn check(expected: &Owner, found: &Owner) -> Result<(), StoreError> {
         let Owner { key, task, data, algorithm } = found;
         let foreign = |what| Err(StoreError::Foreign { what });
-        match &self.owner {
+        match expected {
             owner if owner.key != *key => foreign("key"),
             owner if owner.task != *task => foreign("task"),
             owner if owner.algorithm != *algorithm => foreign("algorithm"),

@@ -1,21 +1,21 @@
 //! The first pass over a task file: every key known, every value of its type and in its range.
 
 use crate::error::{Mistake, quote};
-use crate::keys::{self, Kind};
+use crate::keys::{self, Key, Kind};
 use std::collections::HashMap;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// On which line each key of a task file stands.
-pub(super) struct Lines<'f> {
+pub(crate) struct Lines<'f> {
     file: &'f Path,
     lines: HashMap<String, u64>,
 }
 
 impl Lines<'_> {
     /// A mistake at a key, or of the file when the key is absent.
-    pub(super) fn mistake(&self, path: &str, what: impl Into<String>) -> Mistake {
+    pub(crate) fn mistake(&self, path: &str, what: impl Into<String>) -> Mistake {
         match self.lines.get(path) {
             Some(&line) => Mistake::line(self.file, line, what),
             None => Mistake::file(self.file, what),
@@ -23,10 +23,10 @@ impl Lines<'_> {
     }
 }
 
-/// Checks a task file against the table of keys. Of several mistakes the one that stands first is named.
-pub(super) fn check<'f>(text: &str, file: &'f Path) -> Result<Lines<'f>, Mistake> {
+/// Checks a file against the table of its keys. Of several mistakes the one that stands first is named.
+pub(crate) fn check<'f>(text: &str, file: &'f Path, keys: &'static [Key]) -> Result<Lines<'f>, Mistake> {
     let table = DeTable::parse(text).map_err(|error| syntax(text, file, &error))?;
-    let mut walk = Walk { text, file, lines: HashMap::new(), first: None };
+    let mut walk = Walk { text, file, keys, lines: HashMap::new(), first: None };
     walk.table(table.get_ref(), "");
     match walk.first {
         Some((_, mistake)) => Err(mistake),
@@ -35,7 +35,7 @@ pub(super) fn check<'f>(text: &str, file: &'f Path) -> Result<Lines<'f>, Mistake
 }
 
 /// What the TOML reader could not read.
-pub(super) fn syntax(text: &str, file: &Path, error: &toml::de::Error) -> Mistake {
+pub(crate) fn syntax(text: &str, file: &Path, error: &toml::de::Error) -> Mistake {
     let what = format!("not valid TOML: {}", error.message());
     match error.span() {
         Some(span) => Mistake::line(file, line_of(text, span.start), what),
@@ -51,6 +51,7 @@ fn line_of(text: &str, position: usize) -> u64 {
 struct Walk<'t> {
     text: &'t str,
     file: &'t Path,
+    keys: &'static [Key],
     lines: HashMap<String, u64>,
     first: Option<(usize, Mistake)>,
 }
@@ -67,13 +68,13 @@ impl Walk<'_> {
             let position = name.span().start;
             let path =
                 if prefix.is_empty() { name.get_ref().to_string() } else { format!("{prefix}.{}", name.get_ref()) };
-            match keys::find(&path) {
+            match keys::find_in(self.keys, &path) {
                 Some(key) => {
                     self.lines.insert(path, line_of(self.text, position));
                     self.value(key, value, position);
                 }
                 None => {
-                    let near = keys::nearest(&path).path;
+                    let near = keys::nearest_in(self.keys, &path).path;
                     self.refuse(
                         position,
                         format!("unknown key {}; the nearest known key is {near}", quote(path.as_bytes())),
@@ -102,6 +103,9 @@ impl Walk<'_> {
                 all
             }
             (Kind::Text | Kind::File, DeValue::String(text)) => !text.is_empty(),
+            (Kind::Texts, DeValue::Array(items)) => {
+                items.iter().all(|item| matches!(item.get_ref(), DeValue::String(text) if !text.is_empty()))
+            }
             (Kind::Choice(words), DeValue::String(text)) => words.contains(&text.as_ref()),
             (Kind::Switch, DeValue::Boolean(_)) => true,
             (Kind::NumberOr(_, word) | Kind::IntegerOr(_, _, word), DeValue::String(text)) => text == word,

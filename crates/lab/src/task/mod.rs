@@ -4,7 +4,7 @@
 //! plain types, then resolved into a [`Task`] with every default filled in and every path absolute. After that
 //! nothing is checked again, except what only the data can tell.
 
-mod check;
+pub(crate) mod check;
 mod config;
 mod learned;
 mod privacy;
@@ -261,7 +261,7 @@ impl Task {
 
     /// Resolves the text of a task file; relative paths start from the folder of `file`.
     pub fn parse(text: &str, file: &Path) -> Result<Task, Mistake> {
-        let lines = check::check(text, file)?;
+        let lines = check::check(text, file, crate::keys::KEYS)?;
         let config: config::Config = toml::from_str(text).map_err(|error| check::syntax(text, file, &error))?;
         resolve::resolve(config, file, &lines)
     }

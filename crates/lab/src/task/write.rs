@@ -20,6 +20,26 @@ impl Task {
         Ok(render(&self.config(&mut |path| digest(path))?))
     }
 
+    /// What all peers of a network must agree on, and nothing else: not where files lie, who is whose neighbour, or how a simulator
+    /// would run it.
+    pub fn agreed(&self) -> String {
+        let mut config = self.config(&mut |_| Ok(String::new())).expect("no file is read");
+        if let Some(data) = &mut config.data {
+            let DataConfig { normalize, feature_bound, .. } = *data;
+            *data = DataConfig { normalize, feature_bound, ..DataConfig::default() };
+        }
+        (config.graph, config.faults) = (None, None);
+        // A private peer follows its plan; with a tolerance nobody counts wakes.
+        let by_wakes = self.privacy.is_none() && self.run.tolerance.is_none();
+        let wakes_per_agent = by_wakes.then_some(self.run.wakes_per_agent);
+        config.run = Some(RunConfig { tolerance: self.run.tolerance, wakes_per_agent, ..RunConfig::default() });
+        if let Some(privacy) = &mut config.privacy {
+            // The noise of a peer is always exact.
+            privacy.noise = None;
+        }
+        render(&config)
+    }
+
     fn config(&self, path: &mut dyn FnMut(&Path) -> Result<String, Mistake>) -> Result<Config, Mistake> {
         let mut data = DataConfig {
             train: Some(path(&self.data.train.file)?),

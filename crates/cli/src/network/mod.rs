@@ -1,0 +1,267 @@
+//! `sottovoce network`: every agent of a task as a real peer on this machine.
+
+mod children;
+mod show;
+
+use crate::peer::{KEY_FILE, PeerText, neighbour_snippet, peer_text, write_key};
+use crate::{OutArguments, Output, screen};
+use children::{Children, Round};
+use sottovoce_lab::error::Mistake;
+use sottovoce_lab::folder::Folder;
+use sottovoce_lab::load::{Loaded, load};
+use sottovoce_lab::peer::{Gathered, PEER_FILE, PeerFile, Share, Tally, check_task, shares};
+use sottovoce_lab::plot::number;
+use sottovoce_lab::report::{Sample, bound_or_infinity};
+use sottovoce_lab::run_folder::{self, Summary};
+use sottovoce_lab::task::Task;
+use sottovoce_lab::train::Halt;
+use sottovoce_net::disk::make_private_folder;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Run every agent of a task as a real peer, in a process of its own, on this machine
+///
+/// A rehearsal of a real network: real processes, sockets and stores, on loopback. Each agent's folder, with its key, its rows of the
+/// data and its store, is made under DIR/peers, and can be looked at with `peer status` and `peer predict` afterwards.
+///
+/// The run directory is made of posts, ledgers and counters only: what others may see. Home models and scores stay in the
+/// peers' folders unless you say --reveal.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The task file
+    task: PathBuf,
+
+    #[command(flatten)]
+    out: OutArguments,
+
+    /// Mean seconds between two wakes of a peer
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.1)]
+    interval: f64,
+
+    /// End after this time, quiet or not
+    #[arg(long, value_name = "SECONDS", default_value_t = 600.0)]
+    time_limit: f64,
+
+    /// Put home models, scores and the objective into the run directory: they are made of exact data, so it is not private
+    #[arg(long)]
+    reveal: bool,
+}
+
+/// The ports from which peers' are taken: below those that systems give to outgoing connections.
+const PORTS: std::ops::Range<u16> = 10_000..30_000;
+
+/// Peers ask this often at most.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Measurements follow each other at this ratio of time, at most.
+const MEASURE_RATIO: f64 = 1.1;
+
+pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
+    for (name, value) in [("--interval", arguments.interval), ("--time-limit", arguments.time_limit)] {
+        if !(value > 0.0 && value <= 1e9) {
+            return Err(Mistake::new(format!("{name} is {value}; accepted: a number of seconds above 0")).into());
+        }
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let seen = stop.clone();
+    // Without a handler Ctrl-C ends this process, and its children follow when they notice.
+    drop(ctrlc::set_handler(move || seen.store(true, Ordering::SeqCst)));
+    let task = Task::read(&arguments.task)?;
+    let files: Vec<&str> = run_folder::FILES.iter().copied().chain(["peers"]).collect();
+    let folder = Folder::begin(&arguments.out.out, arguments.out.force, &files)?;
+    let loaded = load(&task)?;
+    check_task(&loaded.task)?;
+    if let Some(k) = (0..loaded.names.len()).find(|&k| loaded.problem.graph.peers(peer_id(k)).is_empty()) {
+        let what =
+            format!("agent {:?} has no neighbour, so there is no network for it; accepted: an edge", loaded.names[k]);
+        return Err(Mistake::file(&arguments.task, what).into());
+    }
+    if arguments.reveal {
+        let line = "--reveal: home models and scores are made of exact data; this run directory is NOT private";
+        screen::warn(output, &[line.to_owned()]);
+    }
+    if !output.quiet && !output.json {
+        screen::say(crate::train::describe(&loaded))?;
+    }
+    let folders = lay_out(&folder, &loaded, &shares(&task, &loaded)?, arguments.interval)?;
+    let mut children = Children::start(&loaded.names, &folders)?;
+    let watched = watch(&mut children, &loaded, arguments, output, &stop)?;
+    children.stop()?;
+    let gathered = gather(&folders, loaded.task.privacy.is_some(), arguments.reveal)?;
+    let command = format!("sottovoce network {} --out {}", arguments.task.display(), arguments.out.out.display());
+    let quiet = watched.quiet;
+    let summary = sottovoce_lab::peer::write(&folder, &loaded, gathered, watched, arguments.reveal, command)?;
+    folder.finish()?;
+    if output.json {
+        screen::say(serde_json::to_string(&summary).expect("a summary is JSON"))?;
+    } else if !output.quiet {
+        screen::say(tell(&summary, arguments, quiet))?;
+    }
+    Ok(())
+}
+
+fn peer_id(k: usize) -> sottovoce_core::PeerId {
+    sottovoce_core::PeerId(k as u32)
+}
+
+/// Makes the folder of each peer. Returns where they are.
+fn lay_out(folder: &Folder, loaded: &Loaded, shares: &[Share], interval: f64) -> Result<Vec<PathBuf>, Mistake> {
+    let peers = folder.path().join("peers");
+    let cannot = |path: &Path| {
+        let path = path.to_owned();
+        move |error: std::io::Error| Mistake::io(&path, "written", &error)
+    };
+    make_private_folder(&peers).map_err(cannot(&peers))?;
+    let write = |file: PathBuf, text: &str| std::fs::write(&file, text).map_err(cannot(&file));
+    write(peers.join("task.toml"), &loaded.task.to_toml())?;
+    let ports = free_ports(loaded.names.len())?;
+    let (mut folders, mut ids) = (Vec::new(), Vec::new());
+    for (k, name) in loaded.names.iter().enumerate() {
+        let place = peers.join(folder_name(name, k));
+        make_private_folder(&place).map_err(cannot(&place))?;
+        ids.push(write_key(&place.join(KEY_FILE))?.id().to_string());
+        folders.push(place);
+    }
+    let address = |k: usize| format!("/ip4/127.0.0.1/tcp/{}", ports[k]);
+    for (k, place) in folders.iter().enumerate() {
+        let test = shares[k].test.as_ref().map(|_| "test.csv");
+        let mut text = peer_text(&PeerText {
+            task: "../task.toml",
+            agent: &loaded.names[k],
+            data: "data.csv",
+            test,
+            listen: &[address(k)],
+            external: &[],
+        });
+        text +=
+            &format!("\ninterval = {interval:?}\nframes-per-second = {}\n", ((5.0 / interval) as u32).clamp(50, 1000));
+        for edge in loaded.problem.graph.peers(peer_id(k)).iter() {
+            let j = edge.peer.index();
+            text += "\n";
+            text += &neighbour_snippet(&loaded.names[j], &ids[j], edge.weight, &[address(j)]);
+        }
+        write(place.join("data.csv"), &shares[k].data)?;
+        if let Some(test) = &shares[k].test {
+            write(place.join("test.csv"), test)?;
+        }
+        write(place.join(PEER_FILE), &text)?;
+    }
+    Ok(folders)
+}
+
+/// An agent's name, where that can be the name of a folder.
+fn folder_name(name: &str, k: usize) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let usable = name.len() <= 100 && name.chars().all(plain) && !name.starts_with('.') && name != "task.toml";
+    if usable { name.to_owned() } else { format!("agent-{k}") }
+}
+
+/// Ports that nobody uses now.
+fn free_ports(count: usize) -> Result<Vec<u16>, Mistake> {
+    let mut start = [0; 2];
+    getrandom::fill(&mut start).map_err(|error| Mistake::new(format!("the system has no entropy: {error}")))?;
+    let width = PORTS.end - PORTS.start;
+    let start = u16::from_le_bytes(start) % width;
+    let (mut held, mut ports) = (Vec::new(), Vec::new());
+    for port in (0..width).map(|k| PORTS.start + (start + k) % width) {
+        if ports.len() == count {
+            break;
+        }
+        if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            held.push(listener);
+            ports.push(port);
+        }
+    }
+    match ports.len() == count {
+        true => Ok(ports),
+        false => {
+            Err(Mistake::new(format!("{count} peers need {count} free ports on loopback; there are {}", ports.len())))
+        }
+    }
+}
+
+/// Looks at the peers until all are quiet and everything is delivered.
+fn watch(
+    children: &mut Children,
+    loaded: &Loaded,
+    arguments: &Arguments,
+    output: Output,
+    stop: &AtomicBool,
+) -> Result<Tally, Halt> {
+    let began = Instant::now();
+    let mut show = show::Show::new(output, loaded);
+    let mut tally = Tally { samples: vec![Sample::default()], ..Tally::default() };
+    let mut measured = 0.0;
+    let mut before: Option<Round> = None;
+    loop {
+        if stop.load(Ordering::SeqCst) {
+            return Err(Halt::Interrupted);
+        }
+        let round = children.look()?;
+        tally.seconds = began.elapsed().as_secs_f64();
+        show.show(&round, tally.seconds);
+        // Two looks apart: what was made before the first has arrived, and nothing was made since.
+        tally.quiet = round.is_quiet()
+            && before.as_ref().is_some_and(|before| before.is_quiet() && before.messages() == round.messages());
+        let over = tally.quiet || tally.seconds > arguments.time_limit;
+        if over || tally.seconds > measured * MEASURE_RATIO {
+            measured = tally.seconds;
+            tally.samples.push(round.sample());
+        }
+        if over {
+            (tally.lost, tally.refused) = (round.sum("letters_lost"), round.refused());
+            return Ok(tally);
+        }
+        before = Some(round);
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Reads what peers have told, from their stores; what they keep, only if that shall be revealed.
+fn gather(folders: &[PathBuf], private: bool, reveal: bool) -> Result<Vec<Gathered>, Mistake> {
+    let one = |folder: &PathBuf| {
+        let file = PeerFile::read(folder)?;
+        let kept = crate::peer::kept(&file)?;
+        Ok(match kept {
+            None => Gathered::default(),
+            Some(kept) => Gathered {
+                // Without privacy letters have told the model, too.
+                model: if private { kept.post } else { Some(kept.model) },
+                ledger: kept.ledger,
+                home: kept.home.filter(|_| reveal),
+            },
+        })
+    };
+    folders.iter().map(one).collect()
+}
+
+fn tell(summary: &Summary, arguments: &Arguments, quiet: bool) -> String {
+    let mut text = match quiet {
+        true => "All peers are quiet, and everything is delivered.".to_owned(),
+        false => {
+            format!("NOT quiet: the time limit of {} s was reached. This is what there was.", arguments.time_limit)
+        }
+    };
+    text += &format!(
+        "\n{} wakes, {} vectors, {} sent, {}; epsilon = {} at delta = {}.",
+        number::count(summary.wakes),
+        number::count(summary.vectors_sent),
+        number::bytes(summary.bytes_sent),
+        number::seconds(summary.seconds),
+        bound_or_infinity(summary.epsilon.into()),
+        number::bound(summary.delta),
+    );
+    if let Some(scores) = summary.accuracy.or(summary.rmse) {
+        let what = if summary.accuracy.is_some() { "accuracy" } else { "RMSE" };
+        let home = scores.home_mean.map_or(String::new(), |home| format!(", {} at home", number::score(home)));
+        text += &format!(
+            "\nRevealed, NOT private: mean test {what} {} alone, {} as told{home}.",
+            scores.local_mean.map_or("-".to_owned(), number::score),
+            number::score(scores.mean)
+        );
+    }
+    text + &format!("\nRun directory: {}; each peer's own folder is below peers.", arguments.out.out.display())
+}

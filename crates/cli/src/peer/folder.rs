@@ -1,0 +1,115 @@
+//! What lies in a peer's folder: the secret key, and the store as its owner reads it.
+
+use sottovoce_lab::error::Mistake;
+use sottovoce_lab::peer::{Heard, One, PeerFile, Saved, load};
+use sottovoce_net::disk::{Glance, private};
+use sottovoce_net::store::{Owner, Step, Store};
+use sottovoce_net::transport::Identity;
+use sottovoce_privacy::Ledger;
+use std::io::{Read, Write};
+use std::path::Path;
+
+pub const KEY_FILE: &str = "peer.key";
+
+/// A key file is much shorter.
+const KEY_BYTES_MAX: u64 = 4096;
+
+/// Makes a key and writes it where nobody else can read it.
+pub fn write_key(file: &Path) -> Result<Identity, Mistake> {
+    let identity = Identity::generate();
+    let hex: String = identity.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let written = private().write(true).create_new(true).open(file).and_then(|mut opened| {
+        opened.write_all(format!("{hex}\n").as_bytes())?;
+        opened.sync_all()
+    });
+    written.map_err(|error| Mistake::io(file, "written", &error))?;
+    Ok(identity)
+}
+
+/// Reads a key, unless others could read it too.
+pub fn read_key(file: &Path) -> Result<Identity, Mistake> {
+    let unreadable = |error: std::io::Error| Mistake::io(file, "read", &error);
+    let opened = std::fs::File::open(file).map_err(unreadable)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = opened.metadata().map_err(unreadable)?.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            let what = format!("is a secret key that others can read (permissions {mode:04o}); accepted: chmod 600");
+            return Err(Mistake::file(file, what));
+        }
+    }
+    let mut text = String::new();
+    let no_key = || Mistake::file(file, "is no key of a peer; accepted: a file that `sottovoce peer init` wrote");
+    opened.take(KEY_BYTES_MAX).read_to_string(&mut text).map_err(|_| no_key())?;
+    let digits = text.trim().as_bytes();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<u8>> = digits.chunks(2).map(|pair| byte(pair).filter(|_| pair.len() == 2)).collect();
+    Identity::from_bytes(&bytes.ok_or_else(no_key)?).map_err(|_| no_key())
+}
+
+/// To whom the store of a peer belongs.
+pub fn owner(one: &One, identity: &Identity) -> Owner {
+    Owner {
+        key: identity.id().to_string(),
+        task: one.task,
+        data: one.data,
+        algorithm: one.loaded.task.algorithm.name().to_owned(),
+    }
+}
+
+/// The last step in a peer's store, running or not; none before its first. It must be this peer's, with this task and these data.
+pub fn look(file: &PeerFile, one: &One, identity: &Identity) -> Result<Option<Step>, Mistake> {
+    if !file.store.exists() {
+        return Ok(None);
+    }
+    let refused = |error: &dyn std::fmt::Display| Mistake::file(&file.store, error.to_string());
+    let looked = Store::look(&mut Glance::at(&file.store)).map_err(|error| refused(&error))?;
+    let Some((found, step)) = looked else { return Ok(None) };
+    Store::<Glance>::check(&owner(one, identity), &found).map_err(|error| refused(&error))?;
+    Ok(step)
+}
+
+/// A step as the models are made from it.
+pub fn saved(step: &Step) -> Saved<'_> {
+    Saved {
+        state: &step.state,
+        neighbours: &step.neighbours,
+        ledger: &step.ledger,
+        post: step.post.as_ref().map(|post| &post.values[..]),
+    }
+}
+
+/// What a step holds of each neighbour of a peer file. Whoever has a new key is somebody else.
+pub fn heard<'s>(step: &'s Step, file: &PeerFile) -> Vec<Heard<'s>> {
+    let heard = |neighbour: &sottovoce_lab::peer::Neighbour| {
+        let known = step.heard.get(&neighbour.agent).filter(|known| known.key == neighbour.key);
+        known.map_or(Heard::default(), |known| Heard {
+            post: known.post.as_ref().map(|post| &post.values[..]),
+            points: known.points,
+        })
+    };
+    file.neighbours.iter().map(heard).collect()
+}
+
+/// What a peer has for its owner.
+pub struct Kept {
+    /// What it posted last.
+    pub post: Option<Vec<f64>>,
+    /// Its own model.
+    pub model: Vec<f64>,
+    /// The model it keeps at home, where the task has one.
+    pub home: Option<Vec<f64>>,
+    /// What it has released.
+    pub ledger: Ledger,
+}
+
+/// Reads what a peer has for its owner from its store; none before its first step.
+pub fn kept(file: &PeerFile) -> Result<Option<Kept>, Mistake> {
+    let one = load(file)?;
+    let Some(step) = look(file, &one, &read_key(&file.key)?)? else { return Ok(None) };
+    let heard = heard(&step, file);
+    let model = one.model(saved(&step), &heard)?;
+    let home = one.home_model(&heard)?;
+    Ok(Some(Kept { post: step.post.map(|post| post.values), model, home, ledger: step.ledger }))
+}

@@ -1,0 +1,259 @@
+//! `sottovoce peer start`.
+
+use super::admin::{Admin, AdminFile};
+use super::folder::{self, owner, read_key};
+use super::init::parse_address;
+use crate::Output;
+use sottovoce_core::{Algorithm, Edge, Wire};
+use sottovoce_lab::error::Mistake;
+use sottovoce_lab::peer::{One, PeerFile, hex, load};
+use sottovoce_lab::registry::{Probe, Shard, Visitor, with_algorithm};
+use sottovoce_net::admin::{Account, Admin as AdminServer, Ask};
+use sottovoce_net::disk::FileDisk;
+use sottovoce_net::frame::frame_bytes_max;
+use sottovoce_net::group::Group;
+use sottovoce_net::node::{Node, Rules};
+use sottovoce_net::peer::{Peer, Settings};
+use sottovoce_net::transport::{self, Identity};
+use sottovoce_net::{Key, Multiaddr};
+use sottovoce_privacy::Ledger;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// What a private peer keeps for its owner, written when it ends.
+pub const HOME_FILE: &str = "home.csv";
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The peer's folder
+    folder: PathBuf,
+
+    /// How to log to standard error
+    #[arg(long, value_enum, default_value_t = Log::Text)]
+    log: Log,
+
+    /// Log more: each connection, each refusal
+    #[arg(long)]
+    verbose: bool,
+
+    /// End when standard input is closed, as when the program that started this one has gone
+    #[arg(long, hide = true)]
+    with_parent: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Log {
+    /// Lines for people
+    Text,
+    /// One JSON object a line, for programs
+    Json,
+}
+
+pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
+    let file = PeerFile::read(&arguments.folder)?;
+    let one = load(&file)?;
+    let identity = read_key(&file.key)?;
+    if file.neighbours.is_empty() {
+        let what =
+            "there is nobody to learn with; accepted: at least one [[neighbours]], as `sottovoce peer add` writes it";
+        return Err(Mistake::file(&file.source, what));
+    }
+    log(arguments, output);
+    let visitor = Run { arguments, file: &file, one: &one, identity };
+    with_algorithm(&one.loaded, one.loaded.task.algorithm, visitor)?
+}
+
+fn log(arguments: &Arguments, output: Output) {
+    let own = match (output.quiet, arguments.verbose) {
+        (true, _) => LevelFilter::WARN,
+        (_, true) => LevelFilter::DEBUG,
+        _ => LevelFilter::INFO,
+    };
+    let targets = Targets::new().with_default(LevelFilter::ERROR).with_target("sottovoce", own);
+    let targets = targets.with_target("sottovoce_net", own);
+    let registry = tracing_subscriber::registry().with(targets);
+    let fmt = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    // A process has one log; a second one would be a test's.
+    let _ = match arguments.log {
+        Log::Json => registry.with(fmt.json().flatten_event(true)).try_init(),
+        Log::Text => registry.with(fmt.with_target(false)).try_init(),
+    };
+}
+
+/// Runs the peer with its algorithm, whichever it is.
+struct Run<'a> {
+    arguments: &'a Arguments,
+    file: &'a PeerFile,
+    one: &'a One,
+    identity: Identity,
+}
+
+impl Visitor for Run<'_> {
+    type Output = Result<(), Mistake>;
+
+    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A, _: Probe<A::State>) -> Self::Output {
+        let Run { arguments, file, one, identity } = self;
+        if file.pull_limit.is_some() && <A::Letter<'_> as Wire>::EXISTS {
+            let name = one.loaded.task.algorithm.name();
+            let what =
+                format!("pull-limit is for algorithms that post, and {name} writes letters; accepted: no pull-limit");
+            return Err(Mistake::file(&file.source, what));
+        }
+        let (group, keys) = group(file, one, &identity)?;
+        let settings = transport_settings(file, one, algorithm.post_len())?;
+        let disk = FileDisk::open(&file.store).map_err(|error| Mistake::io(&file.store, "used", &error))?;
+        // Who has which coins need not be secret, but must not be the same for all.
+        let id = identity.id().to_bytes();
+        let seed = u64::from_le_bytes(id[id.len() - 8..].try_into().expect("a key has more than eight bytes"));
+        let rules = Rules {
+            seed,
+            plan: one.plan(),
+            points: one.shard().points.len() as u64,
+            witnesses: file.witnesses,
+            wakes_max: one.wakes_max(),
+            tolerance: one.loaded.task.run.tolerance,
+            pull_limit: file.pull_limit,
+        };
+        let node = Node::open(algorithm, one.shard(), group, rules, &owner(one, &identity), disk)
+            .map_err(|fault| Mistake::file(&file.store, fault.to_string()))?;
+        let settings = Settings {
+            identity,
+            transport: settings,
+            keys,
+            interval: Duration::from_secs_f64(file.interval),
+            frames_per_second: file.frames_per_second,
+            seed,
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.map_err(|error| Mistake::new(format!("threads cannot be started: {error}")))?;
+        runtime.block_on(serve(arguments, file, one, node, settings))
+    }
+}
+
+async fn serve<'d, A: Algorithm>(
+    arguments: &Arguments,
+    file: &PeerFile,
+    one: &One,
+    node: Node<'d, A, FileDisk>,
+    settings: Settings,
+) -> Result<(), Mistake> {
+    let refused = |error: &dyn std::fmt::Display| Mistake::file(&file.source, error.to_string());
+    let token = Admin::token()?;
+    let account: Option<Account> = one.loaded.task.privacy.map(|privacy| {
+        let account = move |ledger: &Ledger| privacy.accountant.accountant().epsilon(ledger, privacy.delta);
+        Arc::new(account) as Account
+    });
+    let admin = AdminServer::bind(file.admin, token.clone(), account).await.map_err(|error| refused(&error))?;
+    let peer = Peer::start(node, settings).await.map_err(|error| refused(&error))?;
+    let address = admin.address().map_err(|error| refused(&error))?;
+    let _admin_file = AdminFile::write(&arguments.folder, &Admin { address, token, process: std::process::id() })?;
+    let owner = peer.owner();
+    tokio::spawn(admin.serve(owner.clone()));
+    stop_on_signal(owner.clone());
+    if arguments.with_parent {
+        stop_with_parent(owner);
+    }
+    let task = hex(&one.task);
+    tracing::info!(agent = file.agent, neighbours = file.neighbours.len(), task, "started");
+    let ended = peer.run().await.map_err(|error| refused(&error));
+    if ended.is_ok() {
+        keep_home(&arguments.folder, file, one)?;
+    }
+    ended
+}
+
+/// Ctrl-C and SIGTERM end the peer as its owner would.
+fn stop_on_signal(owner: mpsc::Sender<Ask>) {
+    let installed = ctrlc::set_handler(move || ask_to_stop(&owner));
+    // Without a handler the process ends all the same, and its store is whole.
+    drop(installed);
+}
+
+fn stop_with_parent(owner: mpsc::Sender<Ask>) {
+    std::thread::spawn(move || {
+        let mut rest = [0; 64];
+        while std::io::stdin().read(&mut rest).is_ok_and(|count| count > 0) {}
+        ask_to_stop(&owner);
+    });
+}
+
+fn ask_to_stop(owner: &mpsc::Sender<Ask>) {
+    let (reply, stopped) = oneshot::channel();
+    // An error means that it is ending already.
+    if owner.blocking_send(Ask::Stop(reply)).is_ok() {
+        let _ = stopped.blocking_recv();
+    }
+}
+
+/// Who is there: this peer and its neighbours, in the order of their names, and their keys.
+fn group(file: &PeerFile, one: &One, identity: &Identity) -> Result<(Group, Vec<Key>), Mistake> {
+    let mut keys = Vec::new();
+    for name in &one.loaded.names {
+        keys.push(match file.neighbours.iter().find(|neighbour| neighbour.agent == *name) {
+            None => identity.id(),
+            Some(neighbour) => neighbour.key.parse().map_err(|_| {
+                let what = format!(
+                    "neighbours.key of {name:?} is {:?}; accepted: the id that its `peer init` prints",
+                    neighbour.key
+                );
+                Mistake::file(&file.source, what)
+            })?,
+        });
+    }
+    if let Some(neighbour) = file.neighbours.iter().find(|neighbour| neighbour.key == identity.id().to_string()) {
+        let what = format!("neighbours.key of {:?} is this peer's own; accepted: the neighbour's id", neighbour.agent);
+        return Err(Mistake::file(&file.source, what));
+    }
+    let edges: Vec<Edge> = one.loaded.problem.graph.peers(one.me).iter().collect();
+    let group = Group {
+        names: one.loaded.names.clone(),
+        keys: keys.iter().map(Key::to_string).collect(),
+        me: one.me,
+        neighbours: Some(edges),
+    };
+    Ok((group, keys))
+}
+
+fn transport_settings(file: &PeerFile, one: &One, post_len: usize) -> Result<transport::Settings, Mistake> {
+    let addresses = |texts: &[String], key: &str| -> Result<Vec<Multiaddr>, Mistake> {
+        texts.iter().map(|text| parse_address(text, key, Some(&file.source))).collect()
+    };
+    let protocol = format!("/sottovoce/1/{}", hex(&one.task));
+    let mut settings = transport::Settings::new(protocol, frame_bytes_max(post_len, one.loaded.problem.dimension()));
+    settings.listen = addresses(&file.listen, "listen")?;
+    settings.external = addresses(&file.external, "external")?;
+    settings.relays = addresses(&file.relays, "relays")?;
+    (settings.listed_only, settings.mdns, settings.serve_relay) = (file.listed_only, file.mdns, file.serve_relay);
+    for neighbour in &file.neighbours {
+        let known = addresses(&neighbour.addresses, "neighbours.addresses")?;
+        // `group` has read these keys before.
+        if let Ok(key) = neighbour.key.parse() {
+            settings.known.push((key, known));
+        }
+    }
+    Ok(settings)
+}
+
+/// Writes what a private peer keeps for its owner: its home model, from its store.
+fn keep_home(folder: &Path, file: &PeerFile, one: &One) -> Result<(), Mistake> {
+    let Some(step) = folder::look(file, one, &read_key(&file.key)?)? else { return Ok(()) };
+    let Some(home) = one.home_model(&folder::heard(&step, file))? else { return Ok(()) };
+    let header: Vec<String> = (0..home.len()).map(|k| format!("theta_{k}")).collect();
+    let row: Vec<String> = home.iter().map(f64::to_string).collect();
+    let text = format!("{}\n{}\n", header.join(","), row.join(","));
+    let (new, target) = (folder.join(format!("{HOME_FILE}.new")), folder.join(HOME_FILE));
+    let _ = std::fs::remove_file(&new);
+    let written = sottovoce_net::disk::private()
+        .write(true)
+        .create_new(true)
+        .open(&new)
+        .and_then(|mut opened| std::io::Write::write_all(&mut opened, text.as_bytes()))
+        .and_then(|()| std::fs::rename(&new, &target));
+    written.map_err(|error| Mistake::io(&target, "written", &error))
+}

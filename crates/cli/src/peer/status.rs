@@ -1,0 +1,184 @@
+//! `sottovoce peer status`.
+
+use super::admin::{Admin, Asked};
+use super::folder::{look, read_key};
+use crate::{Output, screen};
+use sottovoce_lab::error::Mistake;
+use sottovoce_lab::peer::{One, PeerFile, load};
+use sottovoce_lab::plot::number;
+use sottovoce_lab::report::bound_or_infinity;
+use sottovoce_net::status::{NeighbourStatus, Phase, Status};
+use sottovoce_net::store::Step;
+use sottovoce_privacy::{Accountant, Ledger, Sum};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The peer's folder
+    folder: PathBuf,
+}
+
+pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
+    let file = PeerFile::read(&arguments.folder)?;
+    let one = load(&file)?;
+    let identity = read_key(&file.key)?;
+    let asked = Admin::read(&arguments.folder).map(|admin| (admin.process, admin.status()));
+    let (process, status) = match asked {
+        Some((process, Asked::Answered(status))) => (Some(process), status),
+        _ => (None, from_store(&file, &identity.id().to_string(), look(&file, &one, &identity)?)),
+    };
+    let ledger = Ledger::from_charges(status.charges.iter().copied())
+        .map_err(|error| Mistake::file(&arguments.folder, format!("the ledger is of no use: {error}")))?;
+    let budget = Budget::of(&one, &ledger);
+    if output.json {
+        let mut answer = serde_json::to_value(&status).expect("a status is JSON");
+        answer["running"] = serde_json::json!(process.is_some());
+        answer["process"] = serde_json::json!(process);
+        answer["epsilon_spent"] = json_bound(budget.spent);
+        answer["epsilon_left"] = budget.left.map_or(serde_json::Value::Null, json_bound);
+        answer["epsilon"] = budget.epsilon.map_or(serde_json::Value::Null, json_bound);
+        answer["delta"] = serde_json::json!(budget.delta);
+        screen::say(answer)
+    } else if output.quiet {
+        Ok(())
+    } else {
+        tell(&status, process, &budget)
+    }
+}
+
+/// What the store of a peer that does not run tells.
+fn from_store(file: &PeerFile, id: &str, step: Option<Step>) -> Status {
+    let step = step.unwrap_or_default();
+    let neighbour = |neighbour: &sottovoce_lab::peer::Neighbour| {
+        let heard = step.heard.get(&neighbour.agent).filter(|heard| heard.key == neighbour.key);
+        NeighbourStatus {
+            name: neighbour.agent.clone(),
+            connected: false,
+            post: heard.and_then(|heard| heard.post.as_ref()).map_or(0, |post| post.number),
+            heard: None,
+            points: heard.and_then(|heard| heard.points),
+        }
+    };
+    Status {
+        name: file.agent.clone(),
+        key: id.to_owned(),
+        phase: Phase::Asking,
+        addresses: Vec::new(),
+        wakes: step.wakes,
+        messages: step.last_number,
+        post: step.post.as_ref().map_or(0, |post| post.number),
+        model_age: None,
+        moved: None,
+        delivered: false,
+        charges: step.ledger.charges().copied().collect(),
+        planned: None,
+        neighbours: file.neighbours.iter().map(neighbour).collect(),
+        counters: BTreeMap::new(),
+        refused: BTreeMap::new(),
+        uptime: 0.0,
+    }
+}
+
+/// What releases have cost, and what is left.
+struct Budget {
+    /// None without privacy.
+    epsilon: Option<f64>,
+    delta: f64,
+    accountant: &'static str,
+    spent: f64,
+    left: Option<f64>,
+    releases: u64,
+    planned: Option<u64>,
+}
+
+impl Budget {
+    fn of(one: &One, ledger: &Ledger) -> Self {
+        let (releases, planned) = (ledger.releases(), one.plan().map(|plan| plan.steps().len() as u64));
+        match one.loaded.task.privacy {
+            None => Budget {
+                epsilon: None,
+                delta: 0.0,
+                accountant: "sum",
+                spent: Sum.epsilon(ledger, 0.0),
+                left: None,
+                releases,
+                planned,
+            },
+            Some(privacy) => {
+                let spent = privacy.accountant.accountant().epsilon(ledger, privacy.delta);
+                Budget {
+                    epsilon: Some(privacy.epsilon),
+                    delta: privacy.delta,
+                    accountant: privacy.accountant.name(),
+                    spent,
+                    left: Some((privacy.epsilon - spent).max(0.0)),
+                    releases,
+                    planned,
+                }
+            }
+        }
+    }
+}
+
+fn json_bound(value: f64) -> serde_json::Value {
+    if value.is_finite() { serde_json::json!(value) } else { serde_json::json!("infinity") }
+}
+
+fn tell(status: &Status, process: Option<u32>, budget: &Budget) -> Result<(), Mistake> {
+    let phase = match (process, status.phase) {
+        (None, _) => "not running; this is what its store holds".to_owned(),
+        (Some(process), Phase::Asking) => {
+            format!("running as process {process}; waits for neighbours to tell what they have seen of it")
+        }
+        (Some(process), Phase::Learning) => format!("running as process {process}; learning"),
+        (Some(process), Phase::Quiet) => format!("running as process {process}; quiet"),
+    };
+    screen::say(format!("{}, {phase}", status.name))?;
+    screen::say(format!("id          {}", status.key))?;
+    if !status.addresses.is_empty() {
+        screen::say(format!("listens at  {}", status.addresses.join(", ")))?;
+    }
+    let age = status.model_age.map_or("-".to_owned(), |age| format!("{} ago", number::seconds(age)));
+    screen::say(format!("model       post {}, changed {age}, {} wakes", status.post, number::count(status.wakes)))?;
+    let planned = budget.planned.map_or(String::new(), |planned| format!(" of {} planned", number::count(planned)));
+    screen::say(format!("released    {}{planned}", number::count(budget.releases)))?;
+    screen::say(match (budget.epsilon, budget.left) {
+        (Some(epsilon), Some(left)) => format!(
+            "budget      epsilon = {} spent of {}, {} left, at delta = {}, by {}",
+            number::bound(budget.spent),
+            number::bound(epsilon),
+            number::significant(left, 4),
+            number::bound(budget.delta),
+            budget.accountant
+        ),
+        _ => format!("budget      none: no privacy, epsilon = {}", bound_or_infinity(budget.spent)),
+    })?;
+    if let (Some(sent), Some(received)) =
+        (status.counters.get("frame_bytes_sent"), status.counters.get("frame_bytes_received"))
+    {
+        let delivered = if status.delivered { "all delivered" } else { "some not delivered yet" };
+        screen::say(format!(
+            "traffic     {} sent, {} received, {delivered}",
+            number::bytes(*sent),
+            number::bytes(*received)
+        ))?;
+    }
+    let refused: u64 = status.refused.values().sum();
+    if refused > 0 {
+        let reasons: Vec<String> = status.refused.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+        screen::say(format!("refused     {} from others: {}", number::count(refused), reasons.join(", ")))?;
+    }
+    screen::say("")?;
+    let mut rows = vec![["neighbour", "connected", "post", "heard", "points"].map(str::to_owned).to_vec()];
+    for neighbour in &status.neighbours {
+        rows.push(vec![
+            neighbour.name.clone(),
+            if neighbour.connected { "yes" } else { "no" }.to_owned(),
+            if neighbour.post > 0 { neighbour.post.to_string() } else { "-".to_owned() },
+            neighbour.heard.map_or("-".to_owned(), |heard| format!("{} ago", number::seconds(heard))),
+            neighbour.points.map_or("-".to_owned(), number::count),
+        ]);
+    }
+    screen::table(&rows)
+}

@@ -1,0 +1,17 @@
+//! One agent of a task on a real network: its file, its problem, and what it makes of what it heard.
+//!
+//! The task is what all peers agreed on, word for word. Everything else is one peer's own business: its data, where it listens, and
+//! with whom it has agreed to learn. So a peer has a file of its own, and its problem is a star: itself in the middle, with data, and
+//! its neighbours around it, of which it knows names, weights and what they say.
+
+mod collect;
+mod file;
+mod own;
+mod problem;
+mod share;
+
+pub use collect::{Gathered, Tally, write};
+pub use file::{KEYS, Neighbour, PEER_FILE, PeerFile, reference_markdown};
+pub use own::{Heard, Saved};
+pub use problem::{Digest, One, check_task, hex, load};
+pub use share::{Share, shares};

@@ -1,0 +1,181 @@
+//! What a peer makes of what it knows, for its owner: its model, the model it keeps at home, predictions.
+
+use super::problem::One;
+use crate::error::{Mistake, quote};
+use crate::registry::{Probe, Visitor, with_algorithm};
+use crate::task::{Algorithm as AlgorithmName, Normalize};
+use crate::{data, private, rows};
+use sottovoce_algorithms::{Shard, kernel::dot};
+use sottovoce_core::{Algorithm, CannotResume, Coin, Cx, Neighbours, Outbox, Posts, Rows, Time, UNHEARD};
+use sottovoce_privacy::{Gate, Ledger, Simulated};
+use std::cell::OnceCell;
+use std::fmt::Write;
+use std::path::Path;
+
+/// What a store holds of the agent itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Saved<'s> {
+    /// The agent's state, as its algorithm saved it.
+    pub state: &'s [u8],
+    /// Its neighbours at that time: name and weight.
+    pub neighbours: &'s [(String, f64)],
+    /// What it has released.
+    pub ledger: &'s Ledger,
+    /// What it posted last.
+    pub post: Option<&'s [f64]>,
+}
+
+/// What is known of a neighbour, in the order of the neighbours' names.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Heard<'s> {
+    /// What it posted last.
+    pub post: Option<&'s [f64]>,
+    /// How many points it says it has.
+    pub points: Option<u64>,
+}
+
+impl One {
+    /// The model that the owner should use: the home model of a private peer, otherwise the agent's own.
+    pub fn best_model(&self, saved: Saved<'_>, heard: &[Heard<'_>]) -> Result<Vec<f64>, Mistake> {
+        match self.home_model(heard)? {
+            Some(model) => Ok(model),
+            None => self.model(saved, heard),
+        }
+    }
+
+    /// The home model, from exact data, neighbours' posts and their numbers of points; none where the task has none.
+    pub fn home_model(&self, heard: &[Heard<'_>]) -> Result<Option<Vec<f64>>, Mistake> {
+        let loaded = &self.loaded;
+        let home = loaded.task.privacy.and_then(|privacy| privacy.home);
+        let Some(home) = home.filter(|_| loaded.task.algorithm != AlgorithmName::Local) else { return Ok(None) };
+        let home = home.check().map_err(|error| Mistake::file(&loaded.task.source, error.to_string()))?;
+        let peers = loaded.problem.graph.peers(self.me);
+        let mut sizes = vec![0; loaded.names.len()];
+        for (edge, heard) in peers.iter().zip(heard) {
+            sizes[edge.peer.index()] = heard.points.map_or(0, |points| usize::try_from(points).unwrap_or(usize::MAX));
+        }
+        let known = private::broadcasts_by_size(loaded, &sizes)?;
+        let (versions, seen) = board(loaded.problem.dimension(), None, heard);
+        let posts = Posts::PerEdge { versions: &versions, mine: UNHEARD, seen: &seen };
+        Ok(Some(home.model(&self.shard(), peers, posts, |id| known[id.index()])))
+    }
+
+    /// The agent's own model, as it stood when its state was saved.
+    pub fn model(&self, saved: Saved<'_>, heard: &[Heard<'_>]) -> Result<Vec<f64>, Mistake> {
+        let model = with_algorithm(&self.loaded, self.loaded.task.algorithm, Recall { one: self, saved, heard })?;
+        model.map_err(|error| Mistake::file(&self.loaded.task.source, format!("the store is of no use: {error}")))
+    }
+
+    /// Predictions for each row of a csv file, as csv. It has the task's features by name, in any order; `agent` and `label` are
+    /// not looked at.
+    pub fn predictions(&self, model: &[f64], file: &Path) -> Result<String, Mistake> {
+        let task = &self.loaded.task;
+        let features = model.len() - usize::from(task.model.intercept);
+        let names = &self.loaded.feature_names[..features];
+        let classification = task.model.loss.is_classification();
+        let mut text = String::from(if classification { "prediction,margin\n" } else { "prediction\n" });
+        let places = OnceCell::new();
+        let mut x = vec![1.0; model.len()];
+        rows::read_csv(
+            file,
+            |header| {
+                let header: Vec<&[u8]> = header.iter().map(|name| name.trim_ascii()).collect();
+                let known = |name: &&[u8]| names.iter().any(|known| known.as_bytes() == *name);
+                let other = |name: &&&[u8]| !known(name) && ![b"agent".as_slice(), b"label"].contains(name);
+                if let Some(other) = header.iter().find(other) {
+                    return Err(format!(
+                        "column {} is no feature of the task; accepted: {}",
+                        quote(other),
+                        names.join(",")
+                    ));
+                }
+                let place = |name: &String| {
+                    let place = header.iter().position(|known| *known == name.as_bytes());
+                    place.ok_or_else(|| format!("no column {}; accepted: {}", quote(name.as_bytes()), names.join(",")))
+                };
+                let _ = places.set(names.iter().map(place).collect::<Result<Vec<usize>, String>>()?);
+                Ok(())
+            },
+            |header, record, at| {
+                for (value, &place) in x.iter_mut().zip(places.get().into_iter().flatten()) {
+                    let read = rows::number(&record[place]).filter(|value| value.is_finite());
+                    *value = read.ok_or_else(|| {
+                        let (column, found) = (quote(&header[place]), quote(&record[place]));
+                        at.mistake(format!("column {column} is {found}; accepted: a finite number"))
+                    })?;
+                }
+                if task.data.normalize != Normalize::None {
+                    data::shrink(&mut x[..features], task.data.normalize);
+                }
+                let margin = dot(&x, model);
+                let _ = match classification {
+                    true => writeln!(text, "{},{margin}", if margin >= 0.0 { 1 } else { -1 }),
+                    false => writeln!(text, "{margin}"),
+                };
+                Ok(())
+            },
+        )?;
+        Ok(text)
+    }
+
+    /// The score of a model on this agent's test points, if it has any.
+    pub fn score(&self, model: &[f64]) -> Option<f64> {
+        let test = self.loaded.test.as_ref()?;
+        let mut models = Rows::zeros(self.loaded.names.len(), model.len());
+        models.row_mut(self.me.index()).copy_from_slice(model);
+        crate::score::scores(self.loaded.problem.loss, test, &models)[self.me.index()]
+    }
+}
+
+/// Posts as an agent reads them: zeros, its own, its neighbours'. And whom it has heard.
+fn board(len: usize, own: Option<&[f64]>, heard: &[Heard<'_>]) -> (Rows, Vec<u32>) {
+    let mut versions = Rows::zeros(if len == 0 { 0 } else { 2 + heard.len() }, len);
+    let fits = |post: &&[f64]| len > 0 && post.len() == len && post.iter().all(|value| value.is_finite());
+    if let Some(own) = own.filter(fits) {
+        versions.row_mut(1).copy_from_slice(own);
+    }
+    let mut seen = vec![UNHEARD; heard.len()];
+    for (k, post) in heard.iter().enumerate().filter_map(|(k, heard)| Some((k, heard.post.filter(fits)?))) {
+        versions.row_mut(2 + k).copy_from_slice(post);
+        seen[k] = 2 + k as u32;
+    }
+    (versions, seen)
+}
+
+/// Brings an agent back to read its model. It sends nothing.
+struct Recall<'a> {
+    one: &'a One,
+    saved: Saved<'a>,
+    heard: &'a [Heard<'a>],
+}
+
+impl Visitor for Recall<'_> {
+    type Output = Result<Vec<f64>, CannotResume>;
+
+    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A, _: Probe<A::State>) -> Self::Output {
+        let Recall { one, saved, heard } = self;
+        let peers = one.loaded.problem.graph.peers(one.me);
+        let names = &one.loaded.names;
+        let same = peers.iter().map(|edge| (&names[edge.peer.index()], edge.weight));
+        let same = same.eq(saved.neighbours.iter().map(|(name, weight)| (name, *weight)));
+        let (versions, seen) = board(algorithm.post_len(), saved.post, heard);
+        let mine = if saved.post.is_some() && versions.count() > 0 { 1 } else { UNHEARD };
+        let mut gate =
+            Gate::resumed(one.plan(), saved.ledger.clone(), Simulated::None).map_err(|_| CannotResume::Malformed)?;
+        let (mut scratch, mut outbox) = (Vec::new(), Outbox::default());
+        let mut cx = Cx {
+            me: one.me,
+            now: Time::default(),
+            peers,
+            coin: Coin::new(0, one.me.0, 0),
+            gate: &mut gate,
+            posts: Posts::PerEdge { versions: &versions, mine, seen: &seen },
+            scratch: &mut scratch,
+            outbox: &mut outbox,
+        };
+        let neighbours = if same { Neighbours::Same } else { Neighbours::Changed };
+        let state = algorithm.resume(saved.state, neighbours, one.shard(), &mut cx)?;
+        let posted: &[f64] = if versions.count() > 0 { versions.row(mine as usize) } else { &[] };
+        Ok(algorithm.model(&state, posted).to_vec())
+    }
+}

@@ -1,0 +1,265 @@
+//! From a peer's file to a problem with one agent's data.
+
+use super::file::PeerFile;
+use crate::error::{Mistake, quote};
+use crate::learned::Known;
+use crate::load::Loaded;
+use crate::rows::{At, Names, Place};
+use crate::task::{Algorithm, GraphSource, Points, Schedule, Task, Test};
+use crate::{data, private};
+use sha2::{Digest as _, Sha256};
+use sottovoce_algorithms::{Problem, Shard};
+use sottovoce_core::{Graph, PeerId};
+use sottovoce_privacy::Plan;
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A SHA-256.
+pub type Digest = [u8; 32];
+
+/// One agent of a task, and nobody else's data.
+#[derive(Clone, Debug)]
+pub struct One {
+    /// The task, this agent's data and the star of its edges. Its plan is this agent's.
+    pub loaded: Loaded,
+    /// This agent, among itself and its neighbours in the order of their names.
+    pub me: PeerId,
+    /// Of everything that all peers agree on.
+    pub task: Digest,
+    /// Of this agent's points.
+    pub data: Digest,
+}
+
+impl One {
+    /// What this agent has.
+    pub fn shard(&self) -> Shard<'_> {
+        self.loaded.problem.shard(self.me)
+    }
+}
+
+/// Reads a peer's task and its own data.
+pub fn load(file: &PeerFile) -> Result<One, Mistake> {
+    let mut task = Task::read(&file.task)?;
+    let points_max = check_task(&task)?;
+    let points = |file: &Path| Points { file: file.to_owned(), agents: None };
+    task.data.train = points(&file.data);
+    task.data.test = file.test.as_deref().map_or(Test::Absent, |test| Test::File(points(test)));
+
+    let mut numbers = Names::default();
+    let here = At { file: &file.source, place: Place::Line(1) };
+    numbers.number(file.agent.as_bytes(), here)?;
+    let raw = data::read_own(&task, &mut numbers)?;
+    if numbers.len() > 1 {
+        let (own, other) = (quote(file.agent.as_bytes()), quote(numbers.name(1).as_bytes()));
+        let what = format!("rows of agent {other}, which are not this peer's; accepted: rows of agent {own} only");
+        let from = if raw.train.owners.contains(&1) { &file.data } else { file.test.as_ref().unwrap_or(&file.data) };
+        return Err(Mistake::file(from, what));
+    }
+    let mut edges = Vec::new();
+    for neighbour in &file.neighbours {
+        edges.push((0, numbers.number(neighbour.agent.as_bytes(), here)?, neighbour.weight));
+    }
+    let (names, place) = numbers.sorted();
+    let prepared = data::prepare(raw, &task, &names, &place);
+    edges.iter_mut().for_each(|(a, b, _)| (*a, *b) = (place[*a as usize], place[*b as usize]));
+    let graph =
+        Graph::from_edges(names.len(), &edges).map_err(|error| Mistake::file(&file.source, error.to_string()))?;
+    let me = PeerId(place[0]);
+    let problem = Problem {
+        data: prepared.train,
+        graph,
+        loss: task.model.loss,
+        regularization: task.model.regularization,
+        trade_off: task.model.trade_off,
+        points_max: points_max as f64,
+    };
+    let plan = match &task.privacy {
+        None => None,
+        Some(privacy) => {
+            private::check_bound(&task, privacy, &problem, &names)?;
+            Some(Arc::new(private::plan(&task, privacy, &problem)?))
+        }
+    };
+    let feature_names = prepared.feature_names;
+    let (task_digest, data_digest) = (digest_of_task(&task, &feature_names), digest_of_data(&problem, me));
+    let (known, plain) = (Known::default(), None);
+    let loaded = Loaded { task, names, problem, test: prepared.test, feature_names, known, plain, plan };
+    Ok(One { loaded, me, task: task_digest, data: data_digest })
+}
+
+/// What a peer needs to know that a simulator finds out by looking at everyone. Returns points-max.
+pub fn check_task(task: &Task) -> Result<u64, Mistake> {
+    let refuse = |what: &str| Err(Mistake::file(&task.source, what));
+    if !task.faults.is_none() {
+        return refuse("[faults] is for the simulator; accepted for peers: a task without [faults]");
+    }
+    if task.privacy.is_some_and(|privacy| privacy.schedule != Schedule::Uniform) {
+        return refuse(
+            "privacy.schedule needs to know everyone's data sizes and edges, which no peer does; accepted for peers: \
+             schedule = \"uniform\"",
+        );
+    }
+    if let Algorithm::Admm(admm) = task.algorithm
+        && admm.penalty.is_none()
+    {
+        return refuse(
+            "admm.penalty is missing, and its default needs everyone's edges; accepted for peers: admm.penalty = a number",
+        );
+    }
+    if task.algorithm == Algorithm::FrankWolfe {
+        return refuse(
+            "algorithm = \"frank-wolfe\" makes its base predictors from everyone's data, which no peer has; accepted for peers: the \
+             algorithms of linear models",
+        );
+    }
+    if matches!(task.graph.source, GraphSource::Learned(_)) {
+        return refuse(
+            "[graph] kind = \"learned\" runs in the simulator only; accepted for peers: any other graph, with neighbours that are \
+             listed in their peer files",
+        );
+    }
+    match task.model.points_max {
+        Some(points_max) => Ok(points_max),
+        None => refuse(
+            "model.points-max is missing, and no peer knows the largest number of points; accepted for peers: \
+             model.points-max = a number that all agree on",
+        ),
+    }
+}
+
+fn digest_of_task(task: &Task, feature_names: &[String]) -> Digest {
+    let mut hash = Sha256::new();
+    let mut part = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
+    };
+    part(b"sottovoce task 1");
+    part(task.agreed().as_bytes());
+    feature_names.iter().for_each(|name| part(name.as_bytes()));
+    hash.finalize().into()
+}
+
+fn digest_of_data(problem: &Problem, me: PeerId) -> Digest {
+    let mut hash = Sha256::new();
+    hash.update((problem.dimension() as u64).to_le_bytes());
+    for (x, y) in problem.data.points(me).iter() {
+        hash.update(y.to_le_bytes());
+        x.iter().for_each(|x| hash.update(x.to_le_bytes()));
+    }
+    hash.finalize().into()
+}
+
+/// A digest as text.
+pub fn hex(digest: &Digest) -> String {
+    digest.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+impl One {
+    /// What this agent may release; none without privacy. One that has nothing to tell, or nobody to tell it to, releases nothing.
+    pub fn plan(&self) -> Option<Arc<Plan>> {
+        let problem = &self.loaded.problem;
+        let silent = problem.data.size(self.me) == 0 || problem.graph.peers(self.me).is_empty();
+        self.loaded.plan.as_ref().map(|plan| if silent { Arc::new(Plan::nothing()) } else { plan.clone() })
+    }
+
+    /// After how many wakes it only listens. A private peer follows its plan; with a tolerance it stays awake.
+    pub fn wakes_max(&self) -> Option<u64> {
+        let task = &self.loaded.task;
+        (task.privacy.is_none() && task.run.tolerance.is_none()).then_some(task.run.wakes_per_agent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const TASK: &str = "name = \"t\"\nalgorithm = \"coordinate-descent\"\n[data]\ntrain = \"nowhere.csv\"\n[graph]\nkind = \"ring\"\n\
+                        [model]\npoints-max = 5\n[run]\ntolerance = 1e-6\n";
+    const PEER: &str = "task = \"task.toml\"\nagent = \"bob\"\ndata = \"data.csv\"\n[[neighbours]]\nagent = \"cid\"\nkey = \"c\"\n\
+                        [[neighbours]]\nagent = \"ann\"\nkey = \"a\"\nweight = 3\n";
+    const DATA: &str = "agent,label,x,y\nbob,1,0.5,1\nbob,-1,0.25,0\n";
+
+    fn loaded(task: &str, peer: &str, data: &str) -> Result<One, Mistake> {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, text) in [("task.toml", task), ("peer.toml", peer), ("data.csv", data)] {
+            fs::write(folder.path().join(name), text).expect("written");
+        }
+        load(&PeerFile::read(folder.path())?)
+    }
+
+    #[test]
+    fn a_peer_is_the_middle_of_a_star_and_has_its_own_rows_only() {
+        let one = loaded(TASK, PEER, DATA).expect("good");
+        assert_eq!((one.loaded.names.join(" ").as_str(), one.me), ("ann bob cid", PeerId(1)));
+        let edges: Vec<_> = one.loaded.problem.graph.peers(one.me).iter().map(|e| (e.peer.0, e.weight)).collect();
+        assert_eq!(edges, [(0, 3.0), (2, 1.0)]);
+        assert_eq!(one.shard().points.len(), 2);
+        let empty = loaded(TASK, PEER, "agent,label,x,y\n").expect("an agent may have no data");
+        assert_eq!((empty.shard().points.len(), empty.task), (0, one.task));
+        let said = loaded(TASK, PEER, &DATA.replace("bob,-1", "ann,-1")).expect_err("foreign rows").to_string();
+        assert!(said.contains("rows of agent \"ann\"") && said.contains("\"bob\" only"), "{said}");
+    }
+
+    #[test]
+    fn the_digest_of_a_task_is_about_what_all_agree_on_and_nothing_else() {
+        let digest = |task: &str, peer: &str, data: &str| loaded(task, peer, data).expect("good").task;
+        let base = digest(TASK, PEER, DATA);
+        for (from, to) in [
+            ("nowhere.csv", "elsewhere.csv"),
+            ("kind = \"ring\"", "kind = \"complete\"\nallow-isolated = true"),
+            ("tolerance = 1e-6", "tolerance = 1e-6\nseed = 7\nwakes-per-agent = 9\nclock = \"poisson\""),
+        ] {
+            assert_eq!(digest(&TASK.replace(from, to), PEER, DATA), base, "{to} is local");
+        }
+        assert_eq!(digest(TASK, &PEER.replace("weight = 3", "weight = 4"), &DATA.replace("0.25", "0.5")), base);
+        for (from, to) in [
+            ("name = \"t\"", "name = \"u\""),
+            ("points-max = 5", "points-max = 6"),
+            ("points-max = 5", "points-max = 5\ntrade-off = 2"),
+            ("points-max = 5", "points-max = 5\nintercept = true"),
+            ("points-max = 5", "points-max = 5\nstart = \"zero\""),
+            ("tolerance = 1e-6", "tolerance = 1e-7"),
+            ("train = ", "normalize = \"l2\"\ntrain = "),
+            ("coordinate-descent", "model-propagation"),
+        ] {
+            assert!(TASK.contains(from), "{from}");
+            assert_ne!(digest(&TASK.replace(from, to), PEER, DATA), base, "{to} is agreed");
+        }
+        assert_ne!(digest(TASK, PEER, &DATA.replace("x,y", "y,x")), base, "features have their order");
+        let private = TASK.replace("tolerance = 1e-6", "") + "[privacy]\nepsilon = 1\ndelta = 1e-6\n";
+        let private = private.replace("train = ", "normalize = \"l2\"\ntrain = ");
+        let with = |line: &str| digest(&format!("{private}{line}\n"), PEER, DATA);
+        assert_eq!(with("noise = \"exact\""), with(""), "a peer's noise is always exact");
+        assert_ne!(with("updates = 2"), with(""));
+    }
+
+    #[test]
+    fn other_data_have_another_digest() {
+        let base = loaded(TASK, PEER, DATA).expect("good").data;
+        assert_ne!(loaded(TASK, PEER, &DATA.replace("0.25", "0.26")).expect("good").data, base);
+        assert_ne!(loaded(TASK, PEER, &DATA.replace("bob,1", "bob,-1")).expect("good").data, base);
+    }
+
+    #[test]
+    fn what_no_peer_can_know_must_be_said() {
+        for (from, to, says) in [
+            ("points-max = 5", "", "points-max"),
+            ("[run]\n", "[faults]\nloss = 0.1\n[run]\n", "[faults]"),
+            ("coordinate-descent", "admm", "admm.penalty"),
+            (
+                "[run]\ntolerance = 1e-6\n",
+                "[privacy]\nepsilon = 1\ndelta = 1e-6\nschedule = \"corrected\"\nupdates = 3\n",
+                "uniform",
+            ),
+        ] {
+            let task = TASK.replace(from, to).replace("train = ", "normalize = \"l2\"\ntrain = ");
+            let said = loaded(&task, PEER, DATA).expect_err(to).to_string();
+            assert!(said.contains(says) && said.contains("accepted for peers"), "{said}");
+        }
+    }
+}
