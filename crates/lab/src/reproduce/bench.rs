@@ -69,12 +69,7 @@ impl<'a> Bench<'a> {
 
     /// Does `work` for each item, side by side, in any order; returns the results in the order of the items. What an earlier run with
     /// the same settings has done is not done again.
-    pub fn each<I, T>(
-        &mut self,
-        stage: &str,
-        items: &[I],
-        work: impl Fn(&I) -> T + Sync,
-    ) -> Result<Vec<T>, Halt>
+    pub fn each<I, T>(&mut self, stage: &str, items: &[I], work: impl Fn(&I) -> T + Sync) -> Result<Vec<T>, Halt>
     where
         I: Sync + std::fmt::Debug,
         T: Serialize + DeserializeOwned + Send,
@@ -128,7 +123,8 @@ pub const PARTS: &str = "parts.jsonl";
 /// What makes two runs the same: program, experiment, parameters.
 pub fn seal(name: &str, toml: &str, quick: bool) -> String {
     let mut hash = Sha256::new();
-    for piece in [env!("CARGO_PKG_VERSION"), name, toml, if quick { "quick" } else { "full" }] {
+    let parameters = resolved(toml, quick).map_or(toml.to_owned(), |table| table.to_string());
+    for piece in [env!("CARGO_PKG_VERSION"), name, &parameters, if quick { "quick" } else { "full" }] {
         hash.update((piece.len() as u64).to_le_bytes());
         hash.update(piece.as_bytes());
     }
@@ -137,13 +133,18 @@ pub fn seal(name: &str, toml: &str, quick: bool) -> String {
 
 /// Reads parameters; those of the table `quick` replace others in the quick version.
 pub fn parameters<T: DeserializeOwned>(toml: &str, quick: bool) -> Result<T, toml::de::Error> {
+    resolved(toml, quick)?.try_into()
+}
+
+/// All parameters of one version.
+fn resolved(toml: &str, quick: bool) -> Result<toml::Table, toml::de::Error> {
     let mut table: toml::Table = toml::from_str(toml)?;
     if let Some(toml::Value::Table(other)) = table.remove("quick")
         && quick
     {
         table.extend(other);
     }
-    table.try_into()
+    Ok(table)
 }
 
 /// Finished parts: one line each, after a line with the seal. A line that a killed process left unfinished is no part.
@@ -241,6 +242,8 @@ mod tests {
         assert_eq!(values, Some(vec![2.25, 4.0, 9.0]));
         assert!(more < 3, "{more} of 3 were done again");
         assert_eq!(run(TOML, 9).1, 0);
+        let other_quick: &str = "seeds = [1, 2]\nsize = 10\n[quick]\nsize = 4\n";
+        assert_eq!(run(other_quick, 9).1, 0, "the full version is the same");
         assert_eq!(run("seeds = [3]\n", 9).1, 3, "other settings, other results");
     }
 

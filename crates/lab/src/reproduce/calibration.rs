@@ -20,6 +20,7 @@ pub enum Calibration {
     /// The paper's noise on means of losses, as it prints them. Not DP.
     MeanNotDp,
     /// The paper's algorithm made sound: Laplace noise for the true L1 sensitivity, Theorem 1.
+    #[serde(rename = "laplace-theorem-1")]
     LaplaceTheorem1,
     /// The same with the tight accountant: less noise for the same guarantee.
     LaplaceTight,
@@ -135,8 +136,7 @@ impl Plans {
             return plan.clone();
         }
         let mechanism = mechanism(calibration);
-        let accountant: &dyn Accountant =
-            if calibration == Calibration::LaplaceTheorem1 { &Theorem1 } else { &Tight };
+        let accountant: &dyn Accountant = if calibration == Calibration::LaplaceTheorem1 { &Theorem1 } else { &Tight };
         let plan = sound::plan(mechanism, spending.updates as usize, warm, total, delta, accountant);
         let plan = Arc::new(plan.expect("the budgets of the TOML files can be kept"));
         known().insert(key, plan.clone());

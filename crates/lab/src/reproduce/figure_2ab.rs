@@ -34,7 +34,11 @@ struct Curve {
 }
 
 /// Runs everything for both figures; `warm` says with which starts.
-fn curves(bench: &mut Bench<'_>, parameters: &Parameters, starts: &[Option<f64>]) -> Result<(Vec<Curve>, Levels), Halt> {
+fn curves(
+    bench: &mut Bench<'_>,
+    parameters: &Parameters,
+    starts: &[Option<f64>],
+) -> Result<(Vec<Curve>, Levels), Halt> {
     let Parameters { size, dimension, delta, warm, .. } = *parameters;
     let kinds: Vec<(Calibration, usize)> = parameters.calibrations.iter().map(|&kind| (kind, dimension)).collect();
     let tuning = (parameters.tuning_wakes, parameters.sum_trade_off);
@@ -200,11 +204,18 @@ pub fn warm_start(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
             curves.iter().filter(fits).collect()
         };
         let (cold, warm) = (of_it(false), of_it(true));
-        outcome.plots.extend(plots("Figure 2(b)", &parameters, &[&cold[..1], &warm[..]].concat(), &levels, calibration));
+        outcome.plots.extend(plots(
+            "Figure 2(b)",
+            &parameters,
+            &[&cold[..1], &warm[..]].concat(),
+            &levels,
+            calibration,
+        ));
         let (slug, label) = (calibration.slug(), calibration.label());
         let points = |curve: &Curve, what| curve.points(&parameters.updates, what).expect("a value");
         let pairs = || cold.iter().zip(&warm);
-        let worst = |gain: &dyn Fn(&Curve, &Curve) -> f64| pairs().map(|(c, w)| gain(c, w)).fold(f64::INFINITY, f64::min);
+        let worst =
+            |gain: &dyn Fn(&Curve, &Curve) -> f64| pairs().map(|(c, w)| gain(c, w)).fold(f64::INFINITY, f64::min);
         let first = worst(&|c, w| {
             let (c, w) = (points(c, What::Objective)[0].mean, points(w, What::Objective)[0].mean);
             (c - w) / c
@@ -251,7 +262,13 @@ pub fn warm_start(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
 }
 
 /// Objective and accuracy by updates, for one calibration.
-fn plots(figure: &str, parameters: &Parameters, curves: &[&Curve], levels: &Levels, calibration: Calibration) -> Vec<Plot> {
+fn plots(
+    figure: &str,
+    parameters: &Parameters,
+    curves: &[&Curve],
+    levels: &Levels,
+    calibration: Calibration,
+) -> Vec<Plot> {
     let updates = &parameters.updates;
     let name = |curve: &Curve, home: bool| {
         let start = if curve.spending.warm_epsilon.is_some() { ", warm" } else { "" };
@@ -307,7 +324,15 @@ fn plots(figure: &str, parameters: &Parameters, curves: &[&Curve], levels: &Leve
 }
 
 fn table(parameters: &Parameters, curves: &[Curve]) -> Table {
-    let columns = ["calibration", "epsilon, total", "of it warm start", "updates", "objective", "accuracy, broadcast", "accuracy, home"];
+    let columns = [
+        "calibration",
+        "epsilon, total",
+        "of it warm start",
+        "updates",
+        "objective",
+        "accuracy, broadcast",
+        "accuracy, home",
+    ];
     let mut rows = Vec::new();
     for curve in curves {
         for (&updates, runs) in parameters.updates.iter().zip(&curve.runs) {
@@ -336,7 +361,9 @@ mod tests {
 
     #[test]
     fn a_best_value_inside_is_told_from_one_at_an_end() {
-        let points = |means: [f64; 3]| [1.0, 5.0, 9.0].into_iter().zip(means).map(|(x, mean)| Point { x, mean, spread: 0.0 }).collect::<Vec<_>>();
+        let points = |means: [f64; 3]| {
+            [1.0, 5.0, 9.0].into_iter().zip(means).map(|(x, mean)| Point { x, mean, spread: 0.0 }).collect::<Vec<_>>()
+        };
         assert_eq!(lowest(&points([3.0, 2.0, 4.0])), (5.0, 2.0, true));
         assert_eq!(lowest(&points([2.001, 2.0, 4.0])), (5.0, 2.0, false));
         assert_eq!(lowest(&points([1.0, 2.0, 4.0])), (1.0, 1.0, false));

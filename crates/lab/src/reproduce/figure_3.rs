@@ -116,9 +116,11 @@ fn in_bin(values: &[Vec<f64>], sizes: &[&Vec<usize>], low: usize, high: usize) -
 fn outcome(parameters: &Parameters, sizes: &[&Vec<usize>], local: &[Vec<f64>], shown: &[Shown]) -> Outcome {
     let width = parameters.bin_width;
     let most = sizes.iter().flat_map(|sizes| sizes.iter()).max().copied().unwrap_or(0);
-    let bins: Vec<(usize, usize)> = (10..=most).step_by(width).map(|low| (low, low + width)).filter(|bin| bin.0 < most).collect();
+    let bins: Vec<(usize, usize)> =
+        (10..=most).step_by(width).map(|low| (low, low + width)).filter(|bin| bin.0 < most).collect();
     let curve = |values: &[Vec<f64>]| {
-        let point = |&(low, high): &(usize, usize)| Some(in_bin(values, sizes, low, high)?.at((low + high) as f64 / 2.0));
+        let point =
+            |&(low, high): &(usize, usize)| Some(in_bin(values, sizes, low, high)?.at((low + high) as f64 / 2.0));
         bins.iter().filter_map(point).collect::<Vec<_>>()
     };
     let caption = format!(
@@ -127,12 +129,12 @@ fn outcome(parameters: &Parameters, sizes: &[&Vec<usize>], local: &[Vec<f64>], s
         parameters.seeds.len()
     );
     let x = || Labelled::linear("training points of the agent, m_i");
-    let mut accuracy =
-        vec![Series { name: "local".to_owned(), ink: 4, dashed: true, points: curve(local) }];
+    let mut accuracy = vec![Series { name: "local".to_owned(), ink: 4, dashed: true, points: curve(local) }];
     let mut gain = Vec::new();
     for (k, one) in shown.iter().enumerate() {
         let ink = if k == 0 { 5 } else { (k - 1) % 4 };
-        let series = |values: &[Vec<f64>]| Series { name: one.name.clone(), ink, dashed: !one.sound, points: curve(values) };
+        let series =
+            |values: &[Vec<f64>]| Series { name: one.name.clone(), ink, dashed: !one.sound, points: curve(values) };
         accuracy.push(series(&one.accuracies));
         gain.push(series(&one.gains));
     }

@@ -60,7 +60,10 @@ pub fn run_one<'a>(
     if let Some(data) = experiment.data {
         let folder = settings.data.join(data);
         if !folder.is_dir() {
-            let what = format!("is not there, and {} needs it; accepted: --data with the folder of data sets", experiment.name);
+            let what = format!(
+                "is not there, and {} needs it; accepted: --data with the folder of data sets",
+                experiment.name
+            );
             return Err(Mistake::file(&folder, what).into());
         }
     }
@@ -149,7 +152,9 @@ fn only_ours(out: &Path) -> Result<(), Mistake> {
         let name = name.to_string_lossy();
         if find(&name).is_none() && ![PAGE, RESULTS].contains(&&*name) && !name.ends_with(".partial") {
             let found = quote(name.as_bytes());
-            let what = format!("holds {found}, which is not of this command; accepted: a new folder, or one of an earlier run");
+            let what = format!(
+                "holds {found}, which is not of this command; accepted: a new folder, or one of an earlier run"
+            );
             return Err(Mistake::file(out, what));
         }
     }

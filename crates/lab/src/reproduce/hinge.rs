@@ -112,7 +112,12 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
     };
     let plots = vec![
         plot("accuracy-by-dimension", "Slides: accuracy by dimension, hinge".to_owned(), "dimension p", &by_dimension),
-        plot("accuracy-by-size", format!("Slides: accuracy by size, p = {last}"), "training points of the agent, m_i", &by_size),
+        plot(
+            "accuracy-by-size",
+            format!("Slides: accuracy by size, p = {last}"),
+            "training points of the agent, m_i",
+            &by_size,
+        ),
     ];
     let mut claims = Vec::new();
     let mut order = |id: &str, says: &str, above: &Series, below: &Series, at: &str| {

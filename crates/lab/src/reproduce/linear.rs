@@ -143,7 +143,8 @@ impl Instance {
     /// Coordinate descent from local models.
     pub fn descent(&self) -> CoordinateDescent {
         let Problem { loss, trade_off, .. } = self.problem;
-        let config = CoordinateDescentConfig { dimension: self.problem.dimension(), loss, trade_off, start: Start::Local };
+        let config =
+            CoordinateDescentConfig { dimension: self.problem.dimension(), loss, trade_off, start: Start::Local };
         CoordinateDescent::new(config).expect("the TOML files of the figures are tested")
     }
 

@@ -31,7 +31,9 @@ pub fn scene(plot: &Plot) -> Scene {
         let stroke = if series.dashed { Stroke::Dashed } else { Stroke::Thin };
         let line: Vec<(f64, f64)> = series.points.iter().map(|point| (point.x, point.mean)).collect();
         chart.line(Some(&series.name), ink, stroke, &line);
-        if line.len() <= DOTS_MAX {
+        // A level needs no dots.
+        let is_level = line.iter().all(|point| point.1 == line[0].1);
+        if line.len() <= DOTS_MAX && !is_level {
             let tip = |x: f64, y: f64| format!("{}: {y:.4} at {x}", series.name);
             let dots = line.iter().map(|&(x, y)| Dot { x, y, tip: Some(tip(x, y)) }).collect();
             chart.plain_dots(ink, series.dashed, dots);
