@@ -124,7 +124,10 @@ pub fn instance(calibration: Calibration, size: Size, dimension: usize, seed: u6
 
 /// Plans that were made already: making one with the tight accountant takes about a second.
 #[derive(Debug, Default)]
-pub struct Plans(Mutex<HashMap<(Calibration, u64, [u64; 2]), Arc<Plan>>>);
+pub struct Plans(Mutex<HashMap<PlanKey, Arc<Plan>>>);
+
+/// Calibration, updates, and the bits of both budgets.
+type PlanKey = (Calibration, u64, [u64; 2]);
 
 impl Plans {
     fn find(&self, calibration: Calibration, spending: &Spending, delta: f64) -> Arc<Plan> {

@@ -39,6 +39,9 @@ struct Look {
     accuracy: f64,
 }
 
+/// What is read off a look.
+type Read = fn(&Look) -> f64;
+
 /// Coordinate descent for this many times as long as the runs that are shown stands for the minimum.
 const MUCH_LONGER: u64 = 5;
 
@@ -114,7 +117,7 @@ where
 }
 
 /// Mean and spread over runs of something at each look.
-fn curve(runs: &[Vec<Look>], x: fn(&Look) -> f64, y: fn(&Look) -> f64, factor: f64) -> Vec<Point> {
+fn curve(runs: &[Vec<Look>], x: Read, y: Read, factor: f64) -> Vec<Point> {
     (1..runs[0].len())
         .map(|k| {
             let xs: Vec<f64> = runs.iter().map(|run| factor * x(&run[k])).collect();
@@ -139,8 +142,8 @@ fn share_below(first: &[Point], second: &[Point]) -> f64 {
 
 fn outcome(descent: &[Vec<Look>], admm: &[Vec<Look>], setting: (usize, f64, f64)) -> Outcome {
     let (dimension, trade_off, factor) = setting;
-    let (gap, accuracy): (fn(&Look) -> f64, fn(&Look) -> f64) = (|look| look.gap, |look| look.accuracy);
-    let (wakes, vectors): (fn(&Look) -> f64, fn(&Look) -> f64) = (|look| look.wakes, |look| look.vectors);
+    let (gap, accuracy): (Read, Read) = (|look| look.gap, |look| look.accuracy);
+    let (wakes, vectors): (Read, Read) = (|look| look.wakes, |look| look.vectors);
     let series = |name: &str, ink, points| Series { name: name.to_owned(), ink, dashed: ink == 2, points };
     let plot = |name: &str, title: &str, x: Labelled, y: Labelled, series: Vec<Series>| Plot {
         name: name.to_owned(),
@@ -214,7 +217,7 @@ fn outcome(descent: &[Vec<Look>], admm: &[Vec<Look>], setting: (usize, f64, f64)
 fn table(descent: &[Vec<Look>], admm: &[Vec<Look>]) -> Table {
     let columns =
         ["wakes", "CD objective", "CD accuracy", "CD vectors", "ADMM objective", "ADMM accuracy", "ADMM vectors"];
-    let digits = |runs: &[Vec<Look>], k: usize, of: fn(&Look) -> f64, decimals: usize| {
+    let digits = |runs: &[Vec<Look>], k: usize, of: Read, decimals: usize| {
         let spread = Spread::of(&runs.iter().map(|run| of(&run[k])).collect::<Vec<_>>());
         format!("{:.decimals$} ± {:.decimals$}", spread.mean, spread.deviation)
     };

@@ -309,7 +309,7 @@ fn plots(
         series: objective,
     };
     let mut accuracy = of(What::Broadcast, 0);
-    accuracy.extend(of(What::Home, 3).into_iter().map(|series| Series { ink: 3, ..series }).last());
+    accuracy.extend(of(What::Home, 3).into_iter().map(|series| Series { ink: 3, ..series }).next_back());
     accuracy.push(level("local", 4, levels.of(calibration, |level| level.0)));
     accuracy.push(level("not private", 5, levels.of(calibration, |level| level.1)));
     let accuracy = Plot {

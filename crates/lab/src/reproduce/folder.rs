@@ -75,7 +75,7 @@ pub fn run_one<'a>(
         None => {
             let mut bench = Bench::new(experiment.name, experiment.toml, settings, Some(&folder), watch)?;
             let outcome = (experiment.run)(&mut bench)?;
-            write(&folder, OUTCOME, &serde_json::to_string_pretty(&(&seal, &outcome)).expect("an outcome is JSON"))?;
+            write(&folder, OUTCOME, serde_json::to_string_pretty(&(&seal, &outcome)).expect("an outcome is JSON"))?;
             // What a whole result is made of is not needed any more.
             let _ = fs::remove_file(folder.join(PARTS));
             outcome
@@ -84,7 +84,7 @@ pub fn run_one<'a>(
     let report = judged(experiment, outcome, settings.quick, seal);
     write(&folder, "parameters.toml", experiment.toml)?;
     for table in report.outcome.tables.iter().chain([&claims_table(&report.claims)]) {
-        write(&folder, &format!("{}.csv", table.name), &csv(table))?;
+        write(&folder, &format!("{}.csv", table.name), csv(table))?;
     }
     for plot in &report.outcome.plots {
         let scene = picture::scene(plot);

@@ -46,7 +46,7 @@ pub fn scene(plot: &Plot) -> Scene {
 fn axis(labelled: &Labelled, mut values: Vec<f64>) -> Axis {
     values.sort_by(f64::total_cmp);
     values.dedup();
-    let whole = values.len() <= DOTS_MAX && values.iter().all(|&x| x >= 1.0 && x < 1e6 && x == x.round());
+    let whole = values.len() <= DOTS_MAX && values.iter().all(|&x| (1.0..1e6).contains(&x) && x == x.round());
     match (labelled.log, whole) {
         (true, true) => Axis::log_counts(&values.iter().map(|&x| x as u64).collect::<Vec<_>>()),
         (true, false) => Axis::log(values.into_iter()),

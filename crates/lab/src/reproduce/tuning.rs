@@ -137,6 +137,9 @@ pub struct Grid<'p> {
     pub seeds: &'p [u64],
 }
 
+/// Calibration, dimension, trade-off, epsilon for the updates.
+type Head = (Calibration, usize, f64, f64);
+
 /// Chooses the number of updates for each calibration, dimension and budget on validation instances, then runs fresh ones.
 /// `trade_offs` are those of each pair of calibration and dimension, calibrations first.
 pub fn tuned(
@@ -153,7 +156,7 @@ pub fn tuned(
             heads.extend(grid.epsilons.iter().map(|&epsilon| (calibration, dimension, trade_off, epsilon)));
         }
     }
-    let case = |head: &(Calibration, usize, f64, f64), updates: u64, seed: u64| {
+    let case = |head: &Head, updates: u64, seed: u64| {
         let (calibration, dimension, trade_off, epsilon) = *head;
         let spending = Spending { epsilon, warm_epsilon: Some(grid.warm_epsilon), updates };
         Case { calibration, dimension, trade_off, spending, seed }
@@ -166,7 +169,7 @@ pub fn tuned(
     }
     let tried = private_runs(bench, "number of updates", &cases, setting, &plans)?;
     let mean = |accuracy: &Vec<f64>| accuracy.iter().sum::<f64>() / accuracy.len() as f64;
-    let chosen = |head: &(Calibration, usize, f64, f64), score: &dyn Fn(&Scored) -> Option<f64>| {
+    let chosen = |head: &Head, score: &dyn Fn(&Scored) -> Option<f64>| {
         let of = |updates: u64| -> Vec<f64> {
             let wanted: Vec<Case> = grid.validation_seeds.iter().map(|&seed| case(head, updates, seed)).collect();
             cases.iter().zip(&tried).filter(|(case, _)| wanted.contains(case)).filter_map(|(_, s)| score(s)).collect()
@@ -193,7 +196,7 @@ pub fn tuned(
         let k = finals.iter().position(|found| *found == case).expect("it was run");
         &scored[k]
     };
-    let one = |(head, (broadcast, home)): (&(Calibration, usize, f64, f64), (u64, Option<u64>))| {
+    let one = |(head, (broadcast, home)): (&Head, (u64, Option<u64>))| {
         let runs = |updates: u64| grid.seeds.iter().map(move |&seed| find(case(head, updates, seed)));
         Tuned {
             calibration: head.0,
