@@ -7,6 +7,7 @@ mod network;
 mod peer;
 mod plan;
 mod privacy;
+mod reproduce;
 mod screen;
 mod train;
 
@@ -47,8 +48,9 @@ Examples:
   sottovoce train example/private.toml --out private-run
   sottovoce privacy noise --mechanism gaussian --epsilon 1 --steps 10 --delta 1e-6
   sottovoce audit private/task.toml
+  sottovoce reproduce figure-1 --quick
 
-Exit codes: 0 done, 1 an audit refuted a claim, 2 a mistake in the arguments, the task or its files, 130 stopped.";
+Exit codes: 0 done, 1 an audit refuted a claim or a paper's claim came out otherwise than expected, 2 a mistake in the arguments, the task or its files, 130 stopped.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -64,6 +66,8 @@ enum Command {
     Privacy(privacy::Arguments),
     /// Try to prove the privacy claim of a task wrong
     Audit(audit::Arguments),
+    /// Run the papers' figures and tables again, and see each paper's claims beside what is found
+    Reproduce(reproduce::Arguments),
     /// Print completions for a shell
     ///
     /// For bash: sottovoce completions bash > /etc/bash_completion.d/sottovoce
@@ -92,6 +96,10 @@ fn main() -> ExitCode {
         Command::Privacy(arguments) => privacy::run(&arguments, output),
         Command::Audit(arguments) => match audit::run(&arguments, output) {
             Ok(audit::Verdict::Refuted) => return ExitCode::from(1),
+            other => other.map(|_| ()),
+        },
+        Command::Reproduce(arguments) => match reproduce::run(&arguments, output) {
+            Ok(false) => return ExitCode::from(1),
             other => other.map(|_| ()),
         },
         Command::Completions { shell } => {

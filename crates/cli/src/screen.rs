@@ -69,6 +69,14 @@ impl Bar {
         ControlFlow::Continue(())
     }
 
+    /// Shows how many parts of a stage are done.
+    pub fn show_stage(&self, stage: &str, done: u64, all: u64) -> ControlFlow<()> {
+        self.0.set_length(all);
+        self.0.set_position(done);
+        self.0.set_message(format!("{stage}, {} of {}", number::count(done), number::count(all)));
+        ControlFlow::Continue(())
+    }
+
     /// Shows how far a part of the work is.
     pub fn show_part(&self, part: &'static str, done: u64, all: u64) {
         self.0.set_length(all);

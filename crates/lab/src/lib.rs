@@ -18,6 +18,7 @@ pub mod plot;
 pub mod private;
 pub mod registry;
 pub mod report;
+pub mod reproduce;
 pub mod rows;
 pub mod run_folder;
 pub mod score;

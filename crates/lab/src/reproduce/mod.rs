@@ -1,0 +1,132 @@
+//! The figures and tables of the papers, run again, each with what the paper says beside what we find.
+//!
+//! An [`Experiment`] is a file that turns parameters into an [`Outcome`], a TOML file with its parameters and seeds in the folder of its paper,
+//! and one line of [`EXPERIMENTS`]. What is expected of its claims is in the paper's `expected.toml`.
+
+mod bench;
+mod calibration;
+mod figure_1;
+mod figure_2ab;
+mod figure_2c;
+mod figure_3;
+mod figure_4;
+mod folder;
+mod hinge;
+mod linear;
+mod not_dp;
+mod outcome;
+mod page;
+mod picture;
+mod sound;
+mod tuning;
+mod verdict;
+
+pub use bench::{Bench, Settings, Watch, parameters};
+pub use folder::{Report, Results, all_in, run_one};
+pub use outcome::{Claim, Labelled, Outcome, Plot, Point, Series, Spread, Table};
+pub use verdict::{Expected, Judged, Verdict, judge};
+
+use crate::train::Halt;
+
+/// One figure or table.
+pub struct Experiment {
+    /// On the command line.
+    pub name: &'static str,
+    /// In words.
+    pub title: &'static str,
+    /// Whose claims it checks.
+    pub paper: &'static Paper,
+    /// Its parameters and seeds.
+    pub toml: &'static str,
+    /// The folder of the data set that it needs, below the one for data sets.
+    pub data: Option<&'static str>,
+    /// Runs it.
+    pub run: fn(&mut Bench<'_>) -> Result<Outcome, Halt>,
+}
+
+/// A paper.
+pub struct Paper {
+    /// Its folder below `papers`.
+    pub folder: &'static str,
+    /// Who wrote it, and when.
+    pub title: &'static str,
+    /// What is expected of its claims.
+    pub expected: &'static str,
+}
+
+static AISTATS_2018: Paper = Paper {
+    folder: "2018-aistats",
+    title: "Bellet, Guerraoui, Taziki, Tommasi: Personalized and Private Peer-to-Peer Machine Learning (AISTATS 2018)",
+    expected: include_str!("../../../../papers/2018-aistats/expected.toml"),
+};
+
+static SLIDES: Paper = Paper {
+    folder: "slides",
+    title: "Bellet: Privacy-Preserving Algorithms for Decentralized Collaborative Machine Learning (slides, 2018)",
+    expected: include_str!("../../../../papers/slides/expected.toml"),
+};
+
+/// All experiments, in the order in which `all` runs them.
+pub static EXPERIMENTS: &[Experiment] = &[
+    Experiment {
+        name: "figure-1",
+        title: "Coordinate descent against ADMM, without privacy",
+        paper: &AISTATS_2018,
+        toml: include_str!("../../../../papers/2018-aistats/figure-1.toml"),
+        data: None,
+        run: figure_1::run,
+    },
+    Experiment {
+        name: "figure-2a",
+        title: "Private coordinate descent from a constant, by number of updates",
+        paper: &AISTATS_2018,
+        toml: include_str!("../../../../papers/2018-aistats/figure-2a.toml"),
+        data: None,
+        run: figure_2ab::constant_start,
+    },
+    Experiment {
+        name: "figure-2b",
+        title: "The same from a private warm start",
+        paper: &AISTATS_2018,
+        toml: include_str!("../../../../papers/2018-aistats/figure-2b.toml"),
+        data: None,
+        run: figure_2ab::warm_start,
+    },
+    Experiment {
+        name: "figure-2c",
+        title: "Accuracy by dimension and budget",
+        paper: &AISTATS_2018,
+        toml: include_str!("../../../../papers/2018-aistats/figure-2c.toml"),
+        data: None,
+        run: figure_2c::run,
+    },
+    Experiment {
+        name: "figure-3",
+        title: "Accuracy by size of an agent's data set",
+        paper: &AISTATS_2018,
+        toml: include_str!("../../../../papers/2018-aistats/figure-3.toml"),
+        data: None,
+        run: figure_3::run,
+    },
+    Experiment {
+        name: "figure-4",
+        title: "Local differential privacy: noisy copies of the data",
+        paper: &AISTATS_2018,
+        toml: include_str!("../../../../papers/2018-aistats/figure-4.toml"),
+        data: None,
+        run: figure_4::run,
+    },
+    Experiment {
+        name: "slides-hinge",
+        title: "Model propagation against collaborative learning, hinge loss",
+        paper: &SLIDES,
+        toml: include_str!("../../../../papers/slides/slides-hinge.toml"),
+        data: None,
+        run: hinge::run,
+    },
+];
+
+/// The experiment of this name.
+pub fn find(name: &str) -> Option<&'static Experiment> {
+    EXPERIMENTS.iter().find(|experiment| experiment.name == name)
+}
