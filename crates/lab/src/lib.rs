@@ -10,6 +10,7 @@ pub mod graph;
 pub mod keys;
 pub mod ledger_file;
 pub mod load;
+pub mod movielens;
 pub mod outlook;
 pub mod plot;
 pub mod private;
