@@ -21,6 +21,8 @@ pub mod parallel;
 pub mod ratings;
 pub mod setting;
 pub mod table;
+#[cfg(test)]
+mod testing;
 pub mod tune;
 pub mod values;
 

@@ -75,3 +75,46 @@ impl Als {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ratings that are exactly u_i.v_j in three dimensions, seen in part: the features explain the others too.
+    #[test]
+    fn features_explain_ratings_that_they_were_not_made_of() {
+        let (users, items, rank) = (60, 50, 3);
+        let mut coin = Coin::new(1, 0, 0);
+        let mut vectors =
+            |count: usize| (0..count).map(|_| [0; 3].map(|_| 2.0 * coin.unit() - 1.0)).collect::<Vec<_>>();
+        let (of_users, of_items) = (vectors(users), vectors(items));
+        let exact = |i: usize, j: usize| (0..3).map(|k| of_users[i][k] * of_items[j][k]).sum::<f64>();
+        let mut coin = Coin::new(2, 0, 0);
+        let mut seen = vec![vec![false; items]; users];
+        seen.iter_mut().flatten().for_each(|seen| *seen = coin.below(2) == 0);
+        // Nobody has seen the last film.
+        seen.iter_mut().for_each(|seen| seen[items - 1] = false);
+        let ratings: Vec<Vec<(u32, f64)>> =
+            (0..users).map(|i| (0..items).filter(|&j| seen[i][j]).map(|j| (j as u32, exact(i, j))).collect()).collect();
+        let als = Als { rank, ridge: 1e-6, sweeps: 100 };
+        let features = als.features(items, &ratings, 1);
+        assert_eq!(features.row(items - 1), [0.0; 3]);
+        assert_eq!(features.values(), als.features(items, &ratings, 1).values(), "the seed says it all");
+        // Each user's model by least squares on the films it has seen, and its error on the others.
+        let mut models = Rows::zeros(users, rank);
+        als.solve(&ratings, &features, &mut models);
+        for i in 0..users {
+            for j in (0..items - 1).filter(|&j| !seen[i][j]) {
+                let guess: f64 = (0..3).map(|k| models.row(i)[k] * features.row(j)[k]).sum();
+                assert!((guess - exact(i, j)).abs() < 0.02, "{i} {j}: {guess} for {}", exact(i, j));
+            }
+        }
+    }
+
+    /// One user, one film: (r - u v)^2 + rho (u^2 + v^2) is least at u = v, u^2 = r - rho.
+    #[test]
+    fn one_rating_by_hand() {
+        let features = Als { rank: 1, ridge: 0.1, sweeps: 200 }.features(1, &[vec![(0, 2.0)]], 5);
+        assert!((features.row(0)[0].abs() - 1.9f64.sqrt()).abs() < 1e-9, "{:?}", features.row(0));
+    }
+}

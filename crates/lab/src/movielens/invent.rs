@@ -59,3 +59,26 @@ fn normal(coin: &mut Coin) -> f64 {
     let length = libm::sqrt(-2.0 * libm::log(1.0 - coin.unit()));
     length * libm::cos(2.0 * std::f64::consts::PI * coin.unit())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::sample;
+    use super::*;
+
+    #[test]
+    fn nothing_of_the_real_ratings_is_in_them_but_how_many_there_are() {
+        let data = sample(30, 60, 1);
+        let mut other = data.clone();
+        for own in &mut other.ratings {
+            own.iter_mut().for_each(|rating| *rating = Rating { item: rating.item / 2, stars: 6.0 - rating.stars });
+        }
+        let invented = invent(&data, 5);
+        assert_eq!(invented, invent(&other, 5));
+        assert_ne!(invented, invent(&data, 6));
+        assert!(invented.ratings.iter().zip(&data.ratings).all(|(new, old)| new.len() == old.len()));
+        for own in &invented.ratings {
+            assert!(own.windows(2).all(|pair| pair[0].item < pair[1].item), "each film once, in order");
+            assert!(own.iter().all(|rating| STARS.contains(&rating.stars) && rating.stars.fract() == 0.0));
+        }
+    }
+}

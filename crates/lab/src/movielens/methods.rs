@@ -18,7 +18,7 @@ use sottovoce_sim::{Clock, Faults, Settings, Simulation};
 use std::sync::Arc;
 
 /// Wakes per user of coordinate descent without privacy.
-const WAKES: u64 = 500;
+const WAKES: u64 = 300;
 
 /// The paper's clip, "large enough that gradients are almost never clipped".
 pub const PAPER_CLIP: f64 = 10.0;
@@ -246,5 +246,74 @@ pub fn error(
                 None => instance.error(run.feature_length, &posted.models),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::als::Als;
+    use super::super::ratings::Split;
+    use super::super::setting::Setting;
+    use super::super::testing::sample;
+    use super::*;
+    use sottovoce_privacy::sensitivity::of_clipped_mean;
+    use sottovoce_privacy::{Accountant, Event};
+
+    fn instance(setting: Setting) -> Instance {
+        let data = sample(60, 80, 2);
+        let als = Als { rank: 4, ridge: 0.1, sweeps: 5 };
+        Instance::new(&data, Split::new(&data.ratings, 1), setting, &als, 1).expect("enough users")
+    }
+
+    /// The scale that the paper's text gives, for m_i = 50, and eps_t by Theorem 1 as tabulated for ten updates.
+    #[test]
+    fn the_papers_noise_is_the_papers_and_costs_more_than_it_says() {
+        for (epsilon, each) in [(1.0, 0.106046), (0.5, 0.058500), (0.1, 0.014702)] {
+            let plan = paper_plan(20, epsilon, 10);
+            let Event::Laplace { noise_multiplier } = plan.steps()[0] else { panic!("Laplace noise") };
+            let scale = noise_multiplier * of_clipped_mean(PAPER_CLIP * 20f64.sqrt(), 50);
+            let printed = 2.0 * PAPER_CLIP / (each * 50.0);
+            assert!((scale / printed - 1.0).abs() < 1e-4, "{scale} {printed}");
+            let cost = Tight.epsilon(&plan.ledger(), delta());
+            assert!(cost > 2.0 * epsilon, "claimed {epsilon}, true {cost}");
+        }
+    }
+
+    #[test]
+    fn sound_plans_keep_their_budget_and_use_it() {
+        for noise in [Noise::Laplace, Noise::Gaussian] {
+            for updates in [1, 30] {
+                let cost = Tight.epsilon(&sound_plan(noise, 0.5, updates).ledger(), delta());
+                assert!(cost <= 0.5 && cost > 0.49, "{noise:?} {updates}: {cost}");
+            }
+        }
+    }
+
+    #[test]
+    fn at_home_all_the_weight_on_own_ratings_is_the_local_model() {
+        let instance = instance(Setting::Paper);
+        let run = PrivateRun { feature_length: 2.0, trade_off: 1.0, clip: 1.0, noise: Noise::Gaussian };
+        let posted = run.run(&instance, &Arc::new(sound_plan(Noise::Gaussian, 1.0, 3)), 1);
+        let error = |trade_off| instance.error(2.0, &posted.home(Home::Tuned { scale: 1.0, trade_off }));
+        assert!((error(1e9) - local(&instance, 2.0)).abs() < 1e-4);
+        assert!((error(1.0) - local(&instance, 2.0)).abs() > 1e-3, "neighbours have a say");
+    }
+
+    #[test]
+    fn noise_follows_from_the_seed_and_shrinks_with_the_budget() {
+        let instance = instance(Setting::Sound);
+        let run = PrivateRun { feature_length: 1.0, trade_off: 30.0, clip: 1.0, noise: Noise::Gaussian };
+        let models = |epsilon: f64, seed: u64| {
+            let posted = run.run(&instance, &Arc::new(sound_plan(Noise::Gaussian, epsilon, 5)), seed);
+            posted.models.values().to_vec()
+        };
+        assert_eq!(models(1.0, 1), models(1.0, 1));
+        assert_ne!(models(1.0, 1), models(1.0, 2));
+        let far = |epsilon: f64| {
+            // Same wakes, so what differs is the noise.
+            let exact = models(1e6, 1);
+            models(epsilon, 1).iter().zip(&exact).map(|(a, b)| (a - b) * (a - b)).sum::<f64>()
+        };
+        assert!(far(0.1) > 10.0 * far(1.0) && far(1.0) > 0.0);
     }
 }

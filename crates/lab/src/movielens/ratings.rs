@@ -238,3 +238,75 @@ fn read_users(file: &Path) -> Result<(Vec<User>, Numbers), Mistake> {
     )?;
     Ok((users, numbers))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ITEMS: &str =
+        "item,title,release,g_Action,g_Drama\n7,\"A, B\",01-Jan-1995,1,0\n9,C,,0,1\n3,D,05-May-1960,1,1\n";
+    const USERS: &str = "user,age,gender,occupation,zip\n2,53,F,other,94043\n1,24,M,writer,85711\n";
+    const RATINGS: &str = "user,item,rating,timestamp\n1,7,3,1\n2,9,5,2\n1,3,4,3\n2,7,1,4\n";
+
+    fn folder(ratings: &str, items: &str, users: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, text) in [("ratings", ratings), ("items", items), ("users", users)] {
+            std::fs::write(folder.path().join(name).with_extension("csv"), text).expect("a file");
+        }
+        folder
+    }
+
+    #[test]
+    fn users_and_films_are_numbered_as_in_their_files() {
+        let data = MovieLens::read(folder(RATINGS, ITEMS, USERS).path()).expect("good files");
+        assert_eq!(data.items[0], Item { year: Some(1995), genres: vec![true, false] });
+        assert_eq!((data.items[1].year, data.items[2].year), (None, Some(1960)));
+        assert_eq!(data.users[0], User { age: 53.0, gender: "F".into(), occupation: "other".into() });
+        let stars = |user: usize| data.ratings[user].iter().map(|r| (r.item, r.stars)).collect::<Vec<_>>();
+        assert_eq!((stars(0), stars(1)), (vec![(0, 1.0), (1, 5.0)], vec![(0, 3.0), (2, 4.0)]));
+        assert_eq!(data.first(1).ratings.len(), 1);
+    }
+
+    #[test]
+    fn mistakes_are_one_line_that_says_what_is_accepted() {
+        let refused = |ratings: &str, items: &str, users: &str| {
+            let text = MovieLens::read(folder(ratings, items, users).path()).expect_err("a mistake").to_string();
+            assert!(text.contains("accepted: ") && !text.contains('\n'), "{text}");
+            text
+        };
+        let rate = |row: &str| refused(&format!("{RATINGS}{row}\n"), ITEMS, USERS);
+        assert!(rate("3,7,3,1").contains("line 6: user \"3\" is unknown"));
+        assert!(rate("1,8,3,1").contains("item \"8\" is unknown"));
+        assert!(rate("1,9,6,1").contains("rating is 6"));
+        assert!(rate("1,9,x,1").contains("rating is \"x\""));
+        assert!(rate("1,9,NaN,1").contains("rating is \"NaN\""));
+        assert!(rate("1,7,2,1").contains("rates a film twice"));
+        assert!(refused("user,item,rating\n1,7,3\n", ITEMS, USERS).contains("0 ratings"));
+        assert!(refused("user,item,stars\n1,7,3\n", ITEMS, USERS).contains("no column \"rating\""));
+        assert!(refused(RATINGS, "item,release\n7,x\n", USERS).contains("no column of a genre"));
+        assert!(refused(RATINGS, ITEMS, &format!("{USERS}2,1,M,x,y\n")).contains("\"2\" is there twice"));
+        let missing = MovieLens::read(Path::new("no/such/folder")).expect_err("no folder").to_string();
+        assert!(missing.starts_with("no/such/folder: no such folder; accepted: "), "{missing}");
+    }
+
+    #[test]
+    fn a_fifth_of_each_users_ratings_is_set_aside_by_the_seed_alone() {
+        let own = |count: u32| (0..count).map(|item| Rating { item, stars: 1.0 }).collect::<Vec<_>>();
+        let ratings: Vec<_> = [2, 4, 20, 101, 737].map(own).to_vec();
+        let split = Split::new(&ratings, 3);
+        assert_eq!(split.test.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 4, 20, 147]);
+        for (user, own) in ratings.iter().enumerate() {
+            let mut all = [&*split.train[user], &*split.test[user]].concat();
+            all.sort_unstable_by_key(|rating| rating.item);
+            assert_eq!(all, *own, "each rating is on one side");
+        }
+        assert_eq!(split, Split::new(&ratings, 3));
+        assert_ne!(split, Split::new(&ratings, 4));
+        // Where every rating may go: over many seeds each is set aside about as often.
+        let mut counts = [0u32; 20];
+        for seed in 0..2000 {
+            Split::new(&ratings[2..3], seed).test[0].iter().for_each(|rating| counts[rating.item as usize] += 1);
+        }
+        assert!(counts.iter().all(|&count| (320..480).contains(&count)), "{counts:?}");
+    }
+}

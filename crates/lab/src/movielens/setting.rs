@@ -223,3 +223,97 @@ fn random_graph(users: usize, seed: u64) -> Graph {
     let edges: Vec<_> = pairs.into_iter().map(|(a, b)| (a, b, 1.0)).collect();
     Graph::from_edges(users, &edges).expect("sorted pairs without repetition")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::sample;
+    use super::*;
+    use sottovoce_core::PeerId;
+
+    const ALS: Als = Als { rank: 4, ridge: 0.1, sweeps: 5 };
+
+    fn instance(data: &MovieLens, setting: Setting) -> Instance {
+        Instance::new(data, Split::new(&data.ratings, 1), setting, &ALS, 1).expect("enough users")
+    }
+
+    /// Two sets of ratings that have nothing in common but their numbers.
+    #[test]
+    fn no_rating_is_in_what_a_sound_setting_takes_for_public() {
+        let data = sample(40, 60, 1);
+        let other = super::super::invent::invent(&data, 99);
+        assert_ne!(data.ratings, other.ratings);
+        for setting in Setting::ALL {
+            let (one, two) = (instance(&data, setting), instance(&other, setting));
+            let same = one.features == two.features && one.centres == two.centres;
+            let same = same && one.graph.edges().eq(two.graph.edges()) && one.natural_length == two.natural_length;
+            assert_eq!(same, setting != Setting::Paper, "{setting:?}");
+        }
+    }
+
+    #[test]
+    fn the_papers_setting_centres_by_training_means_and_joins_who_rates_alike() {
+        let data = sample(40, 60, 1);
+        let built = instance(&data, Setting::Paper);
+        let problem = built.problem(2.0, 1.0);
+        let longest = problem.data.points(PeerId(0)).iter().map(|(x, _)| dot(x, x)).fold(0.0, f64::max);
+        assert!(longest <= 4.0 * (1.0 + 1e-12));
+        for user in 0..40 {
+            let points = problem.data.points(PeerId(user));
+            let sum: f64 = points.labels.iter().sum();
+            assert!(sum.abs() < 1e-9, "labels of a centred user sum to zero: {sum}");
+            assert!(built.graph.peers(PeerId(user)).len() >= NEIGHBOURS);
+        }
+        // A user that rates as another does is its neighbour.
+        let mut twins = data.clone();
+        twins.ratings[7] = twins.ratings[30].clone();
+        let split = Split { train: twins.ratings.clone(), test: twins.ratings.clone() };
+        let built = Instance::new(&twins, split, Setting::Paper, &ALS, 1).expect("enough users");
+        assert!(built.graph.peers(PeerId(7)).iter().any(|edge| edge.peer == PeerId(30)));
+    }
+
+    #[test]
+    fn demographics_join_who_is_alike_and_chance_joins_anyone() {
+        let mut data = sample(40, 60, 1);
+        data.users[3] = data.users[20].clone();
+        let joined = |graph: &Graph| graph.peers(PeerId(3)).iter().any(|edge| edge.peer == PeerId(20));
+        assert!(joined(&instance(&data, Setting::Sound).graph));
+        let random = random_graph(40, 1);
+        assert!((0..40).all(|user| random.peers(PeerId(user)).len() >= NEIGHBOURS));
+        assert!(!random.edges().eq(random_graph(40, 2).edges()));
+    }
+
+    #[test]
+    fn an_error_by_hand() {
+        let built = Instance {
+            features: {
+                let mut rows = Rows::zeros(2, 1);
+                rows.row_mut(0)[0] = 1.0;
+                rows.row_mut(1)[0] = -0.5;
+                rows
+            },
+            natural_length: 1.0,
+            centres: vec![3.0, 4.0],
+            graph: Graph::ring(3).expect("a ring"),
+            split: Split {
+                train: vec![Vec::new(), Vec::new()],
+                test: vec![
+                    vec![Rating { item: 0, stars: 5.0 }, Rating { item: 1, stars: 1.0 }],
+                    vec![Rating { item: 0, stars: 2.0 }],
+                ],
+            },
+        };
+        let mut models = Rows::zeros(2, 1);
+        models.row_mut(0)[0] = 0.5;
+        models.row_mut(1)[0] = 100.0;
+        // Features twice as long: user 0 guesses 4 and 2.5 for 5 and 1; user 1 guesses 5, not 204, for 2.
+        let (first, second) = (((1.0 + 2.25) / 2.0f64).sqrt(), 3.0);
+        assert!((built.error(2.0, &models) - (first + second) / 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn too_few_users_are_a_mistake() {
+        let data = sample(8, 60, 1);
+        let refused = Instance::new(&data, Split::new(&data.ratings, 1), Setting::Paper, &ALS, 1);
+        assert!(refused.expect_err("too few").to_string().contains("accepted: more than 10 users"));
+    }
+}

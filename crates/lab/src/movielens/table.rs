@@ -300,3 +300,83 @@ fn capitalized(text: &str) -> String {
     let (first, rest) = text.split_at(1);
     first.to_uppercase() + rest
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::sample;
+    use super::*;
+    use std::ops::ControlFlow;
+
+    fn made(threads: usize) -> Table1 {
+        let options = Options { runs: 2, users: None, threads };
+        let mut last = (0, 1);
+        let watch = &mut |done, total| {
+            assert!(done > 0 && done <= total);
+            last = (done, total);
+            ControlFlow::Continue(())
+        };
+        let table = table_of(&sample(50, 80, 3), &Values::tuned(), &options, watch).expect("a small world");
+        assert_eq!(last.0, last.1, "all of it is counted");
+        table
+    }
+
+    #[test]
+    fn every_cell_has_a_name_of_its_own_and_a_number_of_each_run_whatever_the_threads() {
+        let table = made(1);
+        assert_eq!(table, made(3));
+        assert_eq!(table.cells.len(), 15 + 9 + 7);
+        let mut names: Vec<String> = table.cells.iter().map(Cell::name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), table.cells.len());
+        for cell in &table.cells {
+            assert!(cell.errors.len() == 2 && cell.errors.iter().all(|error| *error > 0.0 && *error < 4.0), "{cell:?}");
+            assert_ne!(cell.errors[0], cell.errors[1], "two runs are two splits: {}", cell.name());
+        }
+    }
+
+    #[test]
+    fn sound_cells_keep_their_budget_and_the_papers_noise_does_not() {
+        for cell in made(2).cells {
+            match (cell.epsilon, cell.spent) {
+                (None, None) => assert!(!cell.method.is_private()),
+                (Some(claimed), Some(spent)) => {
+                    let keeps = spent <= claimed;
+                    assert_eq!(keeps, cell.method != Method::PaperNoise, "{}: {spent}", cell.name());
+                    let small = cell.spent_small_delta.expect("a private cell");
+                    assert!(small > 1.5 * spent, "a delta of exp(-5) hides {small} behind {spent}");
+                }
+                half => panic!("{}: {half:?}", cell.name()),
+            }
+        }
+    }
+
+    #[test]
+    fn means_spreads_and_verdicts_by_hand() {
+        let mut table = made(2);
+        for cell in &mut table.cells {
+            cell.errors = vec![0.9, 1.0, 1.1];
+        }
+        assert!((table.cells[0].mean() - 1.0).abs() < 1e-12);
+        assert!((table.cells[0].spread().expect("three runs") - 0.1).abs() < 1e-12);
+        assert!(table.verdicts().iter().all(|verdict| !verdict.holds), "1.0 is neither small nor below 1.0");
+        for cell in table.cells.iter_mut().filter(|cell| cell.method == Method::GaussianHome) {
+            cell.errors = vec![0.95];
+        }
+        assert_eq!(table.cells.last().expect("cells").spread(), None);
+        let verdicts = table.verdicts();
+        assert_eq!(verdicts.len(), 2 + 9);
+        assert!(!verdicts[0].holds && verdicts[1..].iter().all(|verdict| verdict.holds));
+        let text = table.markdown();
+        for setting in Setting::ALL {
+            assert_eq!(text.matches(&capitalized(setting.label())).count(), 1);
+        }
+    }
+
+    #[test]
+    fn who_breaks_is_obeyed() {
+        let options = Options { runs: 1, users: None, threads: 1 };
+        let stopped = table_of(&sample(50, 80, 3), &Values::tuned(), &options, &mut |_, _| ControlFlow::Break(()));
+        assert!(matches!(stopped, Err(Halt::Interrupted)));
+    }
+}
