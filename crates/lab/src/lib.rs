@@ -12,6 +12,7 @@ pub mod keys;
 pub mod learned;
 pub mod ledger_file;
 pub mod load;
+pub mod movielens;
 pub mod outlook;
 pub mod peer;
 pub mod plot;
