@@ -23,7 +23,7 @@ use sottovoce_algorithms::Shard;
 use sottovoce_algorithms::objective::{local_gradient, local_smoothness};
 use sottovoce_algorithms::personal::private_coordinate_descent::WarmStart;
 use sottovoce_algorithms::reference::{local::solitary_model, propagation::neighbours_share};
-use sottovoce_core::{Activity, Algorithm, Cx, NoLetter, PeerId, Peers, Posts, Rows};
+use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, NoLetter, PeerId, Peers, Posts, Rows};
 use sottovoce_privacy::calibrate::{Uncalibrated, epsilon_per_step};
 use sottovoce_privacy::{
     Accountant, Event, Exhausted, Idealized, Plan, Public, Released, Simulated, Sum, Theorem1, Tight,
@@ -181,6 +181,14 @@ impl Algorithm for NotDpDescent {
         let post = noisy.with_public(Public::declare(terms), |terms, gradient| combine(&terms, gradient));
         cx.outbox.post(post.as_ref().map(|model| &**model));
         Ok(Activity { moved: 1.0 })
+    }
+
+    /// Nothing: it is for the simulator alone.
+    fn save(&self, _me: &State, _out: &mut Vec<u8>) {}
+
+    /// No real peer may run this, so none comes back to it.
+    fn resume(&self, _: &[u8], _: Neighbours, _: Shard<'_>, _: &mut Cx<'_>) -> Result<State, CannotResume> {
+        Err(CannotResume::Malformed)
     }
 
     fn model<'a>(&self, _me: &'a State, posted: &'a [f64]) -> &'a [f64] {
