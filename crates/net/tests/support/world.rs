@@ -214,6 +214,14 @@ impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> World<'w, A> {
     /// A disk failed under a peer.
     fn died(&mut self, me: usize, fault: &Fault) {
         assert!(matches!(fault, Fault::Store(_)), "peer {me}: {fault}");
+        // Whoever goes on asking it gets nothing that is not safe.
+        if let Some(node) = &self.peers[me].node {
+            let safe = stored(&self.peers[me].disk, me, true).map_or(0, |step| step.last_number);
+            for to in self.peers[me].linked.keys() {
+                let number = node.outgoing(PeerId(*to as u32)).map_or(0, |out| out.number);
+                assert!(number <= safe, "peer {me} would send message {number} after a failure, and {safe} is safe");
+            }
+        }
         let planned = self.kills.iter().find(|kill| kill.peer == me && matches!(kill.moment, Moment::Disk(_)));
         let tail = planned.map_or(Tail::ALL[self.coin.below(Tail::ALL.len())], |kill| kill.tail);
         self.kill(me, tail);
