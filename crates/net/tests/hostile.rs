@@ -77,6 +77,9 @@ fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
+/// The model, what is known of each neighbour (number and values), counts, and the saved state.
+type Print = (Vec<u64>, Vec<(u64, Option<Vec<u64>>)>, [u64; 4], Vec<u8>);
+
 /// One peer that is awake, and what it must have refused so far.
 struct Victim<'w, A: Algorithm> {
     node: Node<'w, A, CrashDisk>,
@@ -132,7 +135,7 @@ impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Victim<'w, A> {
     }
 
     /// Everything that may not change, to the bit. A neighbour's points are news, so that the agent's state is saved.
-    fn print(&mut self) -> (Vec<u64>, Vec<(u64, Option<Vec<u64>>)>, [u64; 4], Vec<u8>) {
+    fn print(&mut self) -> Print {
         self.points += 1;
         let frame = hello(0, self.points);
         self.receive(PeerId(0), &frame);

@@ -11,7 +11,6 @@ fn post(values: &[f64]) -> Post<'_> {
 }
 
 /// What one peer asks another.
-#[derive(Default)]
 pub struct Questions;
 
 impl Target for Questions {
@@ -39,7 +38,6 @@ impl Target for Questions {
 }
 
 /// What the other answers.
-#[derive(Default)]
 pub struct Answers;
 
 impl Target for Answers {

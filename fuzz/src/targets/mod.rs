@@ -89,8 +89,8 @@ pub fn with_all<R>(work: impl FnOnce(&mut [Box<dyn Target + '_>]) -> R) -> R {
     let (shard, squares) = (logistic.shard(me), squared.shard(me));
     let placed = Placed { model: &[0.5, -0.5, 0.0], cost: -1.0 };
     let mut all: Vec<Box<dyn Target + '_>> = vec![
-        Box::new(Questions::default()),
-        Box::new(Answers::default()),
+        Box::new(Questions),
+        Box::new(Answers),
         Box::new(Letters::new("letters, propagation", Agent::new(&propagation, shard, listed))),
         Box::new(Letters::new("letters, ADMM", Agent::new(&admm, squares, listed))),
         Box::new(Letters::new("letters, boosting", Agent::new(&boosting, shard, listed))),

@@ -114,6 +114,12 @@ impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Target for Peer<'_, A> {
     fn feed(&mut self, input: &[u8]) -> bool {
         let node = self.node.as_mut().expect("it has begun");
         self.fed += 1;
+        // Half of all posts and letters are the next in turn, or few would ever be read.
+        let mut renumbered = input.to_vec();
+        if self.fed.is_multiple_of(2) && matches!(input.first(), Some(1 | 2)) && input.len() >= 9 {
+            renumbered[1..9].copy_from_slice(&(self.used + 1).to_le_bytes());
+        }
+        let input = &renumbered[..];
         let from = PeerId(1 + (self.fed % 4) as u32);
         let refused: u64 = node.counters().refusals.values().sum();
         let heard = match self.fed % 8 {
