@@ -11,6 +11,7 @@ use crate::disk::Disk;
 use crate::frame::{Refusals, Seen};
 use crate::group::Group;
 use crate::store::{Heard, Numbered, Owner, SavedLetter, Step, Store, StoreError};
+use sottovoce_core::wire::NUMBER_MAX;
 use sottovoce_core::{Algorithm, CannotResume, Coin, Cx, Neighbours, Outbox, Posts, Rows, Time, UNHEARD};
 use sottovoce_privacy::{Gate, Ledger, NoEntropy, OtherPlan, Plan, Secret};
 use std::collections::{BTreeSet, VecDeque};
@@ -26,6 +27,9 @@ pub const LETTERS_MAX: usize = 64;
 
 /// An agent is quiet after this many wakes in a row in which neither it nor a neighbour moved.
 pub const STILL_WAKES: u32 = 10;
+
+/// An own post beyond this is not believed: neighbours take no numbers beyond [`NUMBER_MAX`], so no model comes near it.
+const OWN_NUMBER_MAX: f64 = 1e100;
 
 /// The row of an agent's own post among the versions; neighbours follow.
 const MINE: u32 = UNHEARD + 1;
@@ -241,11 +245,13 @@ impl<'d, A: Algorithm, D: Disk> Node<'d, A, D> {
     /// Puts back what the store holds, except the agent's state.
     fn recall(&mut self, step: &Step) -> Result<(), Fault> {
         let len = self.versions.row_len();
-        let fits = |post: &Numbered| post.values.len() == len && post.values.iter().all(|value| value.is_finite());
+        let fits = |post: &Numbered, most: f64| {
+            post.values.len() == len && post.values.iter().all(|value| value.abs() <= most)
+        };
         (self.wakes, self.events, self.time) = (step.wakes, step.events, Time(step.time));
         self.last_number = step.last_number;
         if let Some(post) = &step.post {
-            if !fits(post) {
+            if !fits(post, OWN_NUMBER_MAX) {
                 return Err(CannotResume::Malformed.into());
             }
             self.versions.row_mut(MINE as usize).copy_from_slice(&post.values);
@@ -263,7 +269,7 @@ impl<'d, A: Algorithm, D: Disk> Node<'d, A, D> {
             let Some(heard) = step.heard.get(name).filter(|heard| heard.key == self.group.key(k)) else { continue };
             self.others[k].points = heard.points;
             self.others[k].seen.letter = heard.letter;
-            if let Some(post) = heard.post.as_ref().filter(|post| fits(post)) {
+            if let Some(post) = heard.post.as_ref().filter(|post| fits(post, NUMBER_MAX)) {
                 self.others[k].seen.post = post.number;
                 self.versions.row_mut(MINE as usize + 1 + k).copy_from_slice(&post.values);
                 self.seen[k] = MINE + 1 + k as u32;

@@ -104,9 +104,6 @@ pub fn default_penalty(graph: &Graph, trade_off: f64) -> f64 {
     0.1 * weight * trade_off.min(1.0)
 }
 
-/// A number of a peer beyond this is rejected: it is no model, and sums of its square would overflow.
-const MAGNITUDE_MAX: f64 = 1e100;
-
 /// The hyper-parameters, the same for all agents.
 #[derive(Clone, Copy, Debug)]
 pub struct Admm {
@@ -367,9 +364,6 @@ impl Algorithm for Admm {
     ) -> Result<(), Reject> {
         let k = cx.peers.position(from).ok_or(Reject::NotANeighbour)?;
         letter.expect_vectors(if letter.number == 0 { 1 } else { 2 }, me.model.len())?;
-        if letter.body.iter().any(|value| value.abs() > MAGNITUDE_MAX) {
-            return Err(Reject::NotFinite);
-        }
         let edge = me.edges[k];
         match (letter.kind, letter.number) {
             (Kind::Request, 0) => {

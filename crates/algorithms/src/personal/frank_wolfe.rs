@@ -309,10 +309,11 @@ impl Learner for FrankWolfe {
                 if version < neighbour.heard {
                     return Err(Reject::OutOfTurn);
                 }
+                let heard = version.checked_add(1).ok_or(Reject::Malformed)?;
                 if version == neighbour.heard && version > 0 {
                     let (keep, add) = self.factors(step);
                     neighbour.copy.move_towards(keep, step.index, add);
-                    neighbour.heard = version.checked_add(1).ok_or(Reject::Malformed)?;
+                    neighbour.heard = heard;
                 } else if !neighbour.behind {
                     neighbour.behind = true;
                     ask(from, neighbour.heard, cx)?;

@@ -292,6 +292,8 @@ impl<R: Regularizer> Algorithm for GraphLearning<R> {
         letter: GraphLetter<'_>,
         cx: &mut Cx<'_>,
     ) -> Result<(), Reject> {
+        // Nobody acts on changed weights here, and a peer can change one with every letter.
+        me.neighbourhood.links.changed().clear();
         self.hear(&mut me.neighbourhood, placed, from, letter, cx)
     }
 

@@ -11,9 +11,13 @@
 //!
 //! An answer is sparse where that is shorter: models of [`super::frank_wolfe`] have few numbers.
 //!
-//! "As of" is the clock of the pair's keeper; see [`super::graph_learning`]. Weights and degrees are finite and not negative.
+//! "As of" is the clock of the pair's keeper; see [`super::graph_learning`]. No number is beyond [`NUMBER_MAX`]; weights and degrees
+//! are not negative.
 
-use sottovoce_core::{Reject, Wire, wire::LETTER_BYTES_MAX, wire::Numbers};
+use sottovoce_core::{
+    Reject, Wire,
+    wire::{LETTER_BYTES_MAX, NUMBER_MAX, Numbers},
+};
 
 /// Letters about the graph begin with this byte or a higher one, letters about models with a lower one.
 pub const KIND_MIN: u8 = 16;
@@ -67,7 +71,7 @@ pub enum GraphLetter<'a> {
 pub enum Theta<'a> {
     /// All its numbers.
     Dense(Numbers<'a>),
-    /// As it arrived: whole entries with finite numbers, by increasing index below the length.
+    /// As it arrived: whole entries with numbers of at most [`NUMBER_MAX`], by increasing index below the length.
     Sparse {
         /// How many numbers, zeros included.
         len: u32,
@@ -133,7 +137,7 @@ impl<'a> Theta<'a> {
         }
         let mut least = 0;
         for (index, value) in entries_of(entries) {
-            if !value.is_finite() {
+            if value.is_nan() || value.abs() > NUMBER_MAX {
                 return Err(Reject::NotFinite);
             }
             if index < least || index >= len {
@@ -223,15 +227,23 @@ fn fields<const N: usize>(bytes: &[u8]) -> Result<[[u8; 8]; N], Reject> {
     }
 }
 
+/// A number within the bound that holds for all numbers of a peer. Beyond it, weight times model would overflow.
 fn number(bytes: [u8; 8]) -> Result<f64, Reject> {
     let value = f64::from_le_bytes(bytes);
-    if value.is_finite() { Ok(value) } else { Err(Reject::NotFinite) }
+    if value.abs() <= NUMBER_MAX { Ok(value) } else { Err(Reject::NotFinite) }
 }
 
-/// A number that is not negative.
+/// Positive weights and degrees below this are taken from no peer: one over a sum of them is still finite.
+const SIZE_MIN: f64 = 1.0 / NUMBER_MAX;
+
+/// A number that is not negative, and not next to nothing either.
 fn size(bytes: [u8; 8]) -> Result<f64, Reject> {
     let value = number(bytes)?;
-    if value >= 0.0 { Ok(value) } else { Err(Reject::Malformed) }
+    match value {
+        _ if value < 0.0 => Err(Reject::Malformed),
+        _ if value > 0.0 && value < SIZE_MIN => Err(Reject::NotFinite),
+        _ => Ok(value),
+    }
 }
 
 #[cfg(test)]
@@ -245,9 +257,9 @@ mod tests {
             kind in 0usize..5,
             round: u64,
             as_of: u64,
-            cost in -1e300f64..1e300,
-            (degree, weight) in (0.0f64..1e300, 0.0f64..1e300),
-            mut model in prop::collection::vec(-1e300f64..1e300, 0..20),
+            cost in -NUMBER_MAX..NUMBER_MAX,
+            (degree, weight) in (SIZE_MIN..NUMBER_MAX, SIZE_MIN..NUMBER_MAX),
+            mut model in prop::collection::vec(-NUMBER_MAX..NUMBER_MAX, 0..20),
             zeros: u32,
         ) {
             model.iter_mut().enumerate().filter(|(k, _)| zeros >> k & 1 == 1).for_each(|(_, value)| *value = 0.0);
@@ -319,9 +331,12 @@ mod tests {
         GraphLetter::Settle { as_of: 3, weight: 0.5 }.encode(&mut bytes);
         assert_eq!(bytes.len(), 17);
         assert_eq!(GraphLetter::decode(&bytes[..16]), Err(Reject::Malformed));
-        for (bad, reason) in
-            [(-0.5, Reject::Malformed), (f64::NAN, Reject::NotFinite), (f64::INFINITY, Reject::NotFinite)]
-        {
+        for (bad, reason) in [
+            (-0.5, Reject::Malformed),
+            (f64::NAN, Reject::NotFinite),
+            (NUMBER_MAX.next_up(), Reject::NotFinite),
+            (SIZE_MIN.next_down(), Reject::NotFinite),
+        ] {
             bytes[9..].copy_from_slice(&f64::to_le_bytes(bad));
             assert_eq!(GraphLetter::decode(&bytes), Err(reason));
         }

@@ -1,6 +1,8 @@
 //! A disk that loses power when told to, and what it may leave behind.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod world;
+
 use sottovoce_core::Coin;
 use sottovoce_net::disk::Disk;
 use std::cell::RefCell;
@@ -18,10 +20,12 @@ pub enum Tail {
     Torn,
     /// The file has its length, and what is in it is anything.
     Garbled,
+    /// The process was killed and the machine was not: they are all there, and not safer than before.
+    Cached,
 }
 
 impl Tail {
-    pub const ALL: [Tail; 4] = [Tail::Lost, Tail::Kept, Tail::Torn, Tail::Garbled];
+    pub const ALL: [Tail; 5] = [Tail::Lost, Tail::Kept, Tail::Torn, Tail::Garbled, Tail::Cached];
 }
 
 /// The part of a disk that outlives a process.
@@ -37,6 +41,8 @@ pub struct Platter {
     pub fails_at: Option<u64>,
     /// The most bytes it holds.
     pub room: Option<usize>,
+    /// What it held at each boundary, if somebody makes backups.
+    pub backups: Option<Vec<Vec<u8>>>,
 }
 
 /// A disk in memory.
@@ -48,24 +54,41 @@ impl CrashDisk {
     fn boundary(&self) -> io::Result<()> {
         let mut platter = self.0.borrow_mut();
         platter.boundaries += 1;
+        let bytes = platter.backups.is_some().then(|| platter.bytes.clone());
+        platter.backups.iter_mut().zip(bytes).for_each(|(backups, bytes)| backups.push(bytes));
         if platter.fails_at == Some(platter.boundaries) {
             return Err(io::Error::other("power loss"));
         }
         Ok(())
     }
 
-    /// The power is back.
+    /// The power is back, or the process.
     pub fn reboot(&self, tail: Tail, coin: &mut Coin) {
         let mut platter = self.0.borrow_mut();
         let (safe, length) = (platter.safe, platter.bytes.len());
         match tail {
             Tail::Lost => platter.bytes.truncate(safe),
-            Tail::Kept => {}
+            Tail::Kept | Tail::Cached => {}
             Tail::Torn => platter.bytes.truncate(safe + coin.below(length - safe + 1)),
             Tail::Garbled => platter.bytes[safe..].iter_mut().for_each(|byte| *byte ^= coin.bits() as u8),
         }
-        platter.safe = platter.bytes.len();
+        if tail != Tail::Cached {
+            platter.safe = platter.bytes.len();
+        }
         platter.fails_at = None;
+    }
+
+    /// Another disk with the same bytes, as a backup would make it; `safe` ones only, or all.
+    pub fn image(&self, only_safe: bool) -> CrashDisk {
+        let platter = self.0.borrow();
+        let end = if only_safe { platter.safe } else { platter.bytes.len() };
+        CrashDisk::holding(&platter.bytes[..end])
+    }
+
+    /// A disk with these bytes.
+    pub fn holding(bytes: &[u8]) -> CrashDisk {
+        let (bytes, safe) = (bytes.to_vec(), bytes.len());
+        CrashDisk(Rc::new(RefCell::new(Platter { bytes, safe, ..Platter::default() })))
     }
 }
 

@@ -1,0 +1,115 @@
+//! What reads bytes of a peer, or of a disk.
+
+mod agent;
+mod frames;
+mod peer;
+mod stored;
+
+use crate::Target;
+use sottovoce_algorithms::joint::{Joint, LogDegree};
+use sottovoce_algorithms::personal::{
+    admm::{Admm, AdmmConfig, Inner},
+    alternating::{Alternating, Turns},
+    coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start},
+    descent_by_letters::DescentByLetters,
+    frank_wolfe::{FrankWolfe, FrankWolfeConfig, StepSize},
+    graph_learning::{GraphLearning, GraphLearningConfig, Placed},
+    model_propagation::{ModelPropagation, ModelPropagationConfig},
+    private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig},
+};
+use sottovoce_algorithms::{Dataset, Loss, Problem, Regularization};
+use sottovoce_core::{Graph, PeerId};
+use sottovoce_privacy::sensitivity::Norm;
+
+use agent::{Agent, Letters, Resumed};
+use frames::{Answers, Questions};
+use peer::Peer;
+use stored::Stores;
+
+const P: usize = 3;
+
+/// Four agents, all neighbours of each other, with three points each.
+fn problem(loss: Loss) -> Problem {
+    let mut data = Dataset::new(P);
+    for agent in 0..4 {
+        let a = f64::from(agent) / 4.0;
+        let features = [1.0, a, 0.5, a - 0.5, 1.0, -1.0, -0.25, 0.75, a];
+        data.push_agent(&features, &[1.0, -1.0, if agent % 2 == 0 { 1.0 } else { -1.0 }]);
+    }
+    let edges = [(0, 1, 1.0), (0, 2, 0.5), (0, 3, 0.25), (1, 2, 1.0), (1, 3, 0.5), (2, 3, 2.0)];
+    let graph = Graph::from_edges(4, &edges).expect("a graph");
+    let regularization = Regularization::Constant(0.05);
+    Problem { points_max: 3.0, data, graph, loss, regularization, trade_off: 1.0 }
+}
+
+/// Builds everything, and lends it.
+pub fn with_all<R>(work: impl FnOnce(&mut [Box<dyn Target + '_>]) -> R) -> R {
+    let (squared, logistic) = (problem(Loss::Squared), problem(Loss::Logistic));
+    let complete = Graph::Complete { n: 4 };
+    let me = PeerId(0);
+    let good = "good parameters";
+    let propagation = ModelPropagation::new(ModelPropagationConfig { trade_off: 1.0 }).expect(good);
+    let admm = Admm::new(AdmmConfig { trade_off: 1.0, penalty: 0.5, inner: Inner::Exact }).expect(good);
+    let config = |step_size| FrankWolfeConfig {
+        predictors: P,
+        trade_off: 1.0,
+        radius: 2.0,
+        step_size,
+        gap_min: 0.0,
+        local_rounds: 3,
+    };
+    let boosting = FrankWolfe::new(config(StepSize::Descent)).expect(good);
+    let graph = || {
+        let regularizer = LogDegree { sparsity: 0.1, offset: LogDegree::OFFSET };
+        let joint = Joint { trade_off: 1.0, strength: 1.0, regularizer };
+        GraphLearning::new(GraphLearningConfig { joint, sample: 2 }).expect(good)
+    };
+    let learning = graph();
+    let turns = Turns { graph_first: 3.0, models: 2.0, graph: 2.0 };
+    let learner = DescentByLetters::new(Loss::Logistic, 1.0).expect(good);
+    let descent_and_graph = Alternating::new(learner, graph(), turns).expect(good);
+    let boosting_and_graph = Alternating::new(boosting, graph(), turns).expect(good);
+    let start = Start::Local;
+    let config = CoordinateDescentConfig { dimension: P, loss: Loss::Logistic, trade_off: 1.0, start };
+    let descent = CoordinateDescent::new(config).expect(good);
+    let private = PrivateCoordinateDescent::new(PrivateCoordinateDescentConfig {
+        dimension: P,
+        loss: Loss::Logistic,
+        trade_off: 1.0,
+        clip: 1.0,
+        norm: Norm::L1,
+        feature_bound: 2.0,
+        l1_features: false,
+        warm: None,
+    })
+    .expect(good);
+
+    let listed = logistic.graph.peers(me);
+    let everyone = complete.peers(me);
+    let (shard, squares) = (logistic.shard(me), squared.shard(me));
+    let placed = Placed { model: &[0.5, -0.5, 0.0], cost: -1.0 };
+    let mut all: Vec<Box<dyn Target + '_>> = vec![
+        Box::new(Questions),
+        Box::new(Answers),
+        Box::new(Letters::new("letters, propagation", Agent::new(&propagation, shard, listed))),
+        Box::new(Letters::new("letters, ADMM", Agent::new(&admm, squares, listed))),
+        Box::new(Letters::new("letters, boosting", Agent::new(&boosting, shard, listed))),
+        Box::new(Letters::new("letters, graph", Agent::new(&learning, placed, everyone))),
+        Box::new(Letters::new("letters, descent and graph", Agent::new(&descent_and_graph, shard, everyone))),
+        Box::new(Letters::new("letters, boosting and graph", Agent::new(&boosting_and_graph, shard, everyone))),
+        Box::new(Resumed::new("resume, propagation", Agent::new(&propagation, shard, listed))),
+        Box::new(Resumed::new("resume, ADMM", Agent::new(&admm, squares, listed))),
+        Box::new(Resumed::new("resume, boosting", Agent::new(&boosting, shard, listed))),
+        Box::new(Resumed::new("resume, graph", Agent::new(&learning, placed, everyone))),
+        Box::new(Resumed::new("resume, descent and graph", Agent::new(&descent_and_graph, shard, everyone))),
+        Box::new(Resumed::new("resume, boosting and graph", Agent::new(&boosting_and_graph, shard, everyone))),
+        Box::new(Peer::new("peer, descent", &descent, shard, &logistic, false)),
+        Box::new(Peer::new("peer, private descent", &private, shard, &logistic, true)),
+        Box::new(Peer::new("peer, ADMM", &admm, squares, &squared, false)),
+        Box::new(Peer::new("peer, propagation", &propagation, shard, &logistic, false)),
+        Box::new(Stores::new("store, descent", &descent, shard, &logistic, false)),
+        Box::new(Stores::new("store, private descent", &private, shard, &logistic, true)),
+        Box::new(Stores::new("store, ADMM", &admm, squares, &squared, false)),
+    ];
+    work(&mut all)
+}
