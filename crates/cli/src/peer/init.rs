@@ -60,9 +60,16 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
         listen,
         external,
     });
-    // Everything that start would refuse is refused now, before anything is made.
-    let one = load(&PeerFile::parse(&text, &place.join(PEER_FILE))?)?;
+    let is_new = !folder.exists();
     make_private_folder(folder).map_err(|error| unusable(&error))?;
+    // Everything that start would refuse is refused now, and nothing is left.
+    let loaded = PeerFile::parse(&text, &place.join(PEER_FILE)).and_then(|file| load(&file));
+    let one = loaded.inspect_err(|_| {
+        if is_new {
+            // It is empty; if it cannot be removed, it stays, and that is no second mistake.
+            let _ = std::fs::remove_dir(folder);
+        }
+    })?;
     let identity = write_key(&folder.join(KEY_FILE))?;
     let file = folder.join(PEER_FILE);
     let written =
