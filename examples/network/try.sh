@@ -69,8 +69,7 @@ for name in $members; do
         for (k = 0; k < 8; k++) { x = 2 * rand() - 1; y = 2 * rand() - 1; print name "," (x + y / 3 > 0 ? 1 : -1) "," x "," y }
     }' > "$name.csv"
     at "$name" peer init "$name" --task task.toml --agent "$name" --data "$name.csv" \
-        --listen "/ip4/10.77.0.$number/tcp/4001" --quiet
-    sed -i 's/^# interval = .*/interval = 0.1/' "$name/peer.toml"
+        --listen "/ip4/10.77.0.$number/tcp/4001" --interval 0.1 --quiet
     number=$((number + 1))
 done
 

@@ -39,7 +39,8 @@ fn arrows_between_crates_never_turn_back() {
             let Some(to) = short(&name(dependency)) else { continue };
             let only_in_tests = dependency["kind"] == "dev";
             assert!(
-                allowed.contains(&&*to) || only_in_tests && ["sim", "net", "cli"].contains(&&*from) && to == "algorithms",
+                allowed.contains(&&*to)
+                    || only_in_tests && ["sim", "net", "cli"].contains(&&*from) && to == "algorithms",
                 "forbidden arrow: {from} -> {to}"
             );
         }

@@ -166,7 +166,7 @@ fn a_member_leaves_and_another_comes() {
         a.meet(b, weight);
         b.meet(a, weight);
     }
-    [&mut *ann, bob, cid].map(|peer| peer.start());
+    [&mut *ann, bob, cid].into_iter().for_each(Peer::start);
     until_quiet(&mut [ann, bob, cid]);
     check(place, TASK, "ann,bob,1\nann,cid,2\nbob,cid,0.5\n", &[ann, bob, cid]);
     cid.stop();
@@ -182,7 +182,7 @@ fn a_member_leaves_and_another_comes() {
         peer.meet(dan, 1.5);
         dan.meet(peer, 1.5);
     }
-    [&mut *ann, bob, dan].map(|peer| peer.start());
+    [&mut *ann, bob, dan].into_iter().for_each(Peer::start);
     until_quiet(&mut [ann, bob, dan]);
     let all = read(place, "all.csv");
     let left: String = all.lines().filter(|line| !line.starts_with("cid,")).map(|line| format!("{line}\n")).collect();

@@ -135,9 +135,9 @@ fn lay_out(folder: &Folder, loaded: &Loaded, shares: &[Share], interval: f64) ->
             test,
             listen: &[address(k)],
             external: &[],
+            interval,
         });
-        text +=
-            &format!("\ninterval = {interval:?}\nframes-per-second = {}\n", ((5.0 / interval) as u32).clamp(50, 1000));
+        text += &format!("\nframes-per-second = {}\n", ((5.0 / interval) as u32).clamp(50, 1000));
         for edge in loaded.problem.graph.peers(peer_id(k)).iter() {
             let j = edge.peer.index();
             text += "\n";

@@ -80,11 +80,13 @@ impl Peer {
     /// Makes a peer with `peer init`.
     pub fn init(place: &Path, task: &str, name: &str, data: &str, port: u16, interval: f64) -> Self {
         let listen = format!("/ip4/127.0.0.1/tcp/{port}");
-        let words = format!("peer init {name} --task {task} --agent {name} --data {data} --listen {listen}");
+        let words = format!(
+            "peer init {name} --task {task} --agent {name} --data {data} --listen {listen} --interval {interval}"
+        );
         let made = json(place, &words);
         let id = made["id"].as_str().expect("an id").to_owned();
         let peer = Peer { place: place.to_owned(), name: name.to_owned(), id, port, process: None };
-        peer.append(&format!("interval = {interval}\nframes-per-second = 500\n"));
+        peer.append("frames-per-second = 500\n");
         peer
     }
 
