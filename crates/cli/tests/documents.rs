@@ -3,17 +3,28 @@
 //! A document's `sh` blocks are run in order, in an empty folder of its own. A block that follows a line such as
 //! `` `task.toml`: `` is a file that the reader writes, so it is written. A `text` block is output: each of its lines must
 //! have been printed by a command before it, times aside.
+//!
+//! `sottovoce peer start` runs on while the reader goes on in another terminal, until it is stopped or the document ends. The
+//! reader has patience: the next command is given when all such peers are quiet. Where a document names port 41nn, a free one is used.
 
 use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
 };
 
 /// Documents that would be of no use without a command.
-const WITH_COMMANDS: &[&str] =
-    &["README.md", "CONTRIBUTING.md", "THREATS.md", "docs/privacy.md", "docs/run-directory.md", "docs/task.md"];
+const WITH_COMMANDS: &[&str] = &[
+    "README.md",
+    "CONTRIBUTING.md",
+    "THREATS.md",
+    "docs/peer.md",
+    "docs/privacy.md",
+    "docs/run-directory.md",
+    "docs/task.md",
+];
 
 /// Documents that may do without. Pages under `docs` that are in neither list may too.
 const WITHOUT_COMMANDS: &[&str] =
@@ -94,13 +105,19 @@ fn words(line: &str) -> Vec<&str> {
 fn follow(name: &str, text: &str, folder: &Path) -> usize {
     let chores = fs::read_to_string(root().join("xtask/src/main.rs")).expect("xtask");
     let (mut commands, mut printed) = (0, Vec::new());
-    for block in read(text).0 {
+    let mut peers = Peers { folder, running: Vec::new() };
+    let free = with_free_ports(text);
+    for block in read(&free).0 {
         match (block.language, block.file) {
             ("sh", _) => {
                 for line in block.lines.iter().map(|line| line.trim()) {
                     let ours = line.strip_prefix("sottovoce ").or(line.strip_prefix("cargo run --release -- "));
-                    if let Some(arguments) = ours {
+                    if let Some(peer) = ours.and_then(|ours| ours.strip_prefix("peer start ")) {
                         commands += 1;
+                        peers.start(peer);
+                    } else if let Some(arguments) = ours {
+                        commands += 1;
+                        peers.wait();
                         printed.extend(run(name, line, arguments, folder));
                     } else if let Some(chore) = line.strip_prefix("cargo xtask ") {
                         commands += 1;
@@ -124,6 +141,79 @@ fn follow(name: &str, text: &str, folder: &Path) -> usize {
         }
     }
     commands
+}
+
+/// Peers that a document has started.
+struct Peers<'f> {
+    folder: &'f Path,
+    running: Vec<(String, Child)>,
+}
+
+impl Peers<'_> {
+    fn start(&mut self, name: &str) {
+        let process = Command::new(env!("CARGO_BIN_EXE_sottovoce"))
+            .args(["peer", "start", name, "--with-parent"])
+            .current_dir(self.folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        self.running.push((name.to_owned(), process));
+    }
+
+    /// Until all have nothing left to say, or have ended.
+    fn wait(&mut self) {
+        let began = Instant::now();
+        while let Some(name) = self.running.iter_mut().find_map(|(name, process)| {
+            let status = ["peer", "status", name, "--json"];
+            let said = Command::new(env!("CARGO_BIN_EXE_sottovoce")).args(status).current_dir(self.folder).output();
+            let quiet =
+                String::from_utf8_lossy(&said.expect("the program starts").stdout).contains("\"phase\":\"quiet\"");
+            let ended = process.try_wait().expect("it is ours").is_some();
+            (!quiet && !ended).then(|| name.clone())
+        }) {
+            assert!(began.elapsed() < Duration::from_secs(60), "peer {name} is not quiet after a minute");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        self.running.retain_mut(|(_, process)| process.try_wait().expect("it is ours").is_none());
+    }
+}
+
+impl Drop for Peers<'_> {
+    fn drop(&mut self) {
+        for (_, process) in &mut self.running {
+            // It may have ended.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+/// A text with free ports in place of 4100 to 4199.
+fn with_free_ports(text: &str) -> String {
+    let mut parts = text.split("/tcp/41");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    let mut known: Vec<(String, u16)> = Vec::new();
+    for part in parts {
+        let digits = part.get(..2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        let Some(digits) = digits else {
+            out += "/tcp/41";
+            out += part;
+            continue;
+        };
+        let port = known.iter().find(|(known, _)| known == digits).map(|(_, port)| *port).unwrap_or_else(|| {
+            let start = 10_000 + (std::process::id() % 19_000) as u16;
+            let taken = |port: &u16| known.iter().any(|(_, known)| known == port);
+            let port =
+                (start..30_000).find(|port| !taken(port) && std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok());
+            let port = port.expect("a free port");
+            known.push((digits.to_owned(), port));
+            port
+        });
+        out += &format!("/tcp/{port}{}", &part[2..]);
+    }
+    out
 }
 
 /// Runs the program. Returns the lines it prints.
@@ -188,7 +278,7 @@ fn links_and_paths_lead_somewhere() {
             assert!(outside || folder.join(file).exists(), "{name} links to {target}, which does not exist");
         }
         for code in prose.split('`').skip(1).step_by(2) {
-            let tops = ["crates/", "xtask/", "docs/", "benches/", "papers/", ".ci/"];
+            let tops = ["crates/", "xtask/", "docs/", "examples/", "benches/", "papers/", ".ci/"];
             let is_path = tops.iter().any(|top| code.starts_with(top)) && !code.contains(char::is_whitespace);
             if is_path && !code.ends_with(YET_TO_WRITE) {
                 assert!(root().join(code).exists(), "{name} names {code}, which does not exist");
@@ -206,6 +296,7 @@ fn a_document_that_is_wrong_is_noticed() {
         "```sh\nsottovoce trian\n```\n",
         "```sh\nsottovoce --version | cat\n```\n",
         "```sh\nmake install\n```\n",
+        "```sh\nsottovoce peer start nowhere\nsottovoce peer status nowhere\n```\n",
         "```sh\ncargo xtask dance\n```\n",
         "```sh\nsottovoce --version\n```\n```text\nsottovoce 99\n```\n",
     ] {

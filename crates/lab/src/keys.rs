@@ -23,11 +23,6 @@ pub(crate) const COUNT: i64 = u32::MAX as i64;
 const INSIDE_0_1: Range = Range { low_included: false, ..BELOW_1 };
 
 impl Range {
-    /// From one number to another, both included.
-    pub(crate) const fn closed(low: f64, high: f64) -> Self {
-        Range { low, low_included: true, high, high_included: true }
-    }
-
     /// Above one number, up to another.
     pub(crate) const fn above_up_to(low: f64, high: f64) -> Self {
         Range { low, low_included: false, high, high_included: true }

@@ -5,7 +5,7 @@ mod show;
 
 use crate::peer::{KEY_FILE, PeerText, neighbour_snippet, peer_text, write_key};
 use crate::{OutArguments, Output, screen};
-use children::{Children, Round};
+use children::{Children, Settled};
 use sottovoce_lab::error::Mistake;
 use sottovoce_lab::folder::Folder;
 use sottovoce_lab::load::{Loaded, load};
@@ -135,9 +135,9 @@ fn lay_out(folder: &Folder, loaded: &Loaded, shares: &[Share], interval: f64) ->
             test,
             listen: &[address(k)],
             external: &[],
+            interval,
         });
-        text +=
-            &format!("\ninterval = {interval:?}\nframes-per-second = {}\n", ((5.0 / interval) as u32).clamp(50, 1000));
+        text += &format!("\nframes-per-second = {}\n", ((5.0 / interval) as u32).clamp(50, 1000));
         for edge in loaded.problem.graph.peers(peer_id(k)).iter() {
             let j = edge.peer.index();
             text += "\n";
@@ -195,7 +195,7 @@ fn watch(
     let mut show = show::Show::new(output, loaded);
     let mut tally = Tally { samples: vec![Sample::default()], ..Tally::default() };
     let mut measured = 0.0;
-    let mut before: Option<Round> = None;
+    let mut settled = Settled(vec![false; loaded.names.len()]);
     loop {
         if stop.load(Ordering::SeqCst) {
             return Err(Halt::Interrupted);
@@ -203,9 +203,7 @@ fn watch(
         let round = children.look()?;
         tally.seconds = began.elapsed().as_secs_f64();
         show.show(&round, tally.seconds);
-        // Two looks apart: what was made before the first has arrived, and nothing was made since.
-        tally.quiet = round.is_quiet()
-            && before.as_ref().is_some_and(|before| before.is_quiet() && before.messages() == round.messages());
+        tally.quiet = settled.look(&round);
         let over = tally.quiet || tally.seconds > arguments.time_limit;
         if over || tally.seconds > measured * MEASURE_RATIO {
             measured = tally.seconds;
@@ -215,7 +213,6 @@ fn watch(
             (tally.lost, tally.refused) = (round.sum("letters_lost"), round.refused());
             return Ok(tally);
         }
-        before = Some(round);
         std::thread::sleep(LOOK_EVERY);
     }
 }

@@ -40,10 +40,14 @@ pub struct Arguments {
     /// An address at which others reach this peer, for the lines that they paste; can be given more than once
     #[arg(long, value_name = "ADDRESS")]
     external: Vec<String>,
+
+    /// Mean seconds between two wakes
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    interval: f64,
 }
 
 pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
-    let Arguments { folder, task, agent, data, test, listen, external } = arguments;
+    let Arguments { folder, task, agent, data, test, listen, external, interval } = arguments;
     let unusable = |error: &std::io::Error| Mistake::io(folder, "created", error);
     if folder.join(PEER_FILE).exists() || folder.join(KEY_FILE).exists() {
         return Err(Mistake::file(folder, "holds a peer already; accepted: a new folder"));
@@ -59,10 +63,18 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
         test: test.as_deref().map(|test| relative(test, &place)).transpose()?.as_deref(),
         listen,
         external,
+        interval: *interval,
     });
-    // Everything that start would refuse is refused now, before anything is made.
-    let one = load(&PeerFile::parse(&text, &place.join(PEER_FILE))?)?;
+    let is_new = !folder.exists();
     make_private_folder(folder).map_err(|error| unusable(&error))?;
+    // Everything that start would refuse is refused now, and nothing is left.
+    let loaded = PeerFile::parse(&text, &place.join(PEER_FILE)).and_then(|file| load(&file));
+    let one = loaded.inspect_err(|_| {
+        if is_new {
+            // It is empty; if it cannot be removed, it stays, and that is no second mistake.
+            let _ = std::fs::remove_dir(folder);
+        }
+    })?;
     let identity = write_key(&folder.join(KEY_FILE))?;
     let file = folder.join(PEER_FILE);
     let written =
@@ -139,25 +151,26 @@ pub struct PeerText<'t> {
     pub test: Option<&'t str>,
     pub listen: &'t [String],
     pub external: &'t [String],
+    pub interval: f64,
 }
 
 /// A new peer file, with comments.
 pub fn peer_text(peer: &PeerText<'_>) -> String {
-    let PeerText { task, agent, data, test, listen, external } = *peer;
+    let PeerText { task, agent, data, test, listen, external, interval } = *peer;
     let optional = |key: &str, value: Option<String>, example: &str| match value {
         Some(value) => format!("{key} = {value}\n"),
         None => format!("# {key} = {example}\n"),
     };
     format!(
         "# One peer of a network that learns together. docs/peer.md explains every key.\n\
-         task = {}          # the same file for all\n\
+         task = {}   # the same file for all\n\
          agent = {}\n\
-         data = {}          # this agent's own points; they never leave this machine\n\
+         data = {}   # this agent's own points; they never leave this machine\n\
          {}\
          \n\
          listen = {}\n\
          {}\
-         # interval = 1.0          # mean seconds between two wakes\n\
+         interval = {interval:?}   # mean seconds between two wakes\n\
          \n\
          # One table for each peer to learn with, as its `peer init` prints it. Both sides list each other, with the same weight.\n",
         text(task),

@@ -35,6 +35,9 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
         let mut answer = serde_json::to_value(&status).expect("a status is JSON");
         answer["running"] = serde_json::json!(process.is_some());
         answer["process"] = serde_json::json!(process);
+        if process.is_none() {
+            answer["phase"] = serde_json::Value::Null;
+        }
         answer["epsilon_spent"] = json_bound(budget.spent);
         answer["epsilon_left"] = budget.left.map_or(serde_json::Value::Null, json_bound);
         answer["epsilon"] = budget.epsilon.map_or(serde_json::Value::Null, json_bound);

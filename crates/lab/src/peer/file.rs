@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 /// The name of the file in a peer's folder.
 pub const PEER_FILE: &str = "peer.toml";
 
-const WEIGHT: Range = Range::closed(1e-75, 1e75);
+/// Sums of products of such numbers stay finite.
+const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-75..=1e75;
 
 /// The most seconds between two wakes: a month.
 const INTERVAL_MAX: f64 = 2_678_400.0;
@@ -40,7 +41,7 @@ pub const KEYS: &[Key] = &[
     key("neighbours", Kind::Tables, "none", "Those to learn with, one `[[neighbours]]` each. Both sides must list each other, with the same weight."),
     key("neighbours.agent", Kind::Text, "required", "The neighbour's name."),
     key("neighbours.key", Kind::Text, "required", "The neighbour's id, as its `peer init` prints it."),
-    key("neighbours.weight", Kind::Number(WEIGHT), "1", "The weight of the edge."),
+    key("neighbours.weight", Kind::Number(ABOVE_0), "1", "The weight of the edge."),
     key("neighbours.addresses", Kind::Texts, "none", "Where it may be found, like `/ip4/192.0.2.7/tcp/4001`. One side's knowing is enough."),
 ];
 
@@ -181,6 +182,10 @@ impl PeerFile {
             let agent = neighbour.agent.ok_or_else(|| missing("neighbours.agent"))?;
             let key = neighbour.key.ok_or_else(|| missing("neighbours.key"))?;
             let (weight, addresses) = (neighbour.weight.unwrap_or(1.0), neighbour.addresses.unwrap_or_default());
+            if !WEIGHTS.contains(&weight) {
+                let what = format!("neighbours.weight is {weight}; accepted: a number from 1e-75 to 1e75");
+                return Err(lines.mistake("neighbours", what));
+            }
             neighbours.push(Neighbour { agent, key, weight, addresses });
         }
         neighbours.sort_by(|a: &Neighbour, b: &Neighbour| a.agent.cmp(&b.agent));

@@ -96,6 +96,7 @@ fn without_scores(report: &Report) -> String {
             count(wakes)
         ),
         _ if wakes == 0 => format!("{agents}, and nobody woke: there is nothing to compare."),
-        _ => format!("{agents} woke {} times in all; without test data there is no score.", count(wakes)),
+        // Of real peers nothing is known that needs everyone's data.
+        _ => format!("{agents} woke {} times in all; what they gained, their owners know.", count(wakes)),
     }
 }

@@ -1,0 +1,169 @@
+//! Thirty real processes that learn together, and what becomes of them when their parent does not.
+
+mod support;
+
+use sottovoce_algorithms::reference::central;
+use sottovoce_lab::peer::{PeerFile, load as load_peer};
+use sottovoce_lab::{ledger_file, load::load, task::Task};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use support::{done, json, program, read, refused, until, write};
+
+/// A folder with the synthetic task, to be changed.
+fn place(size: &str) -> tempfile::TempDir {
+    let place = support::folder();
+    done(place.path(), &format!("data generate linear {size} --private --out task"));
+    place
+}
+
+fn peer_folders(run: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(run.join("peers")).expect("peers").flatten().map(|entry| entry.path());
+    entries.filter(|path| path.is_dir()).collect()
+}
+
+#[test]
+fn thirty_processes_end_at_the_central_optimum() {
+    let place = place("--agents 30 --dimension 3");
+    let place = place.path();
+    let task = read(place, "task/task.toml")
+        .replace("wakes-per-agent = 200", "tolerance = 1e-5")
+        .replace("trade-off = 1.0", "trade-off = 5.0");
+    write(place, "task/quiet.toml", &task);
+    let summary = json(place, "network task/quiet.toml --out run --interval 0.1 --time-limit 90");
+    assert_eq!(summary["quiet"], true, "{summary}");
+    assert_eq!(summary["epsilon"], "infinity");
+    assert!(summary["objective"].is_null() && summary["accuracy"].is_null(), "data are the peers' own: {summary}");
+    let loaded = load(&Task::read(&place.join("task/quiet.toml")).expect("a task")).expect("a problem");
+    let minimum = central::minimum(&loaded.problem);
+    let text = read(place, "run/models.csv");
+    let mut worst = 0.0f64;
+    for (k, (line, name)) in text.lines().skip(1).zip(&loaded.names).enumerate() {
+        let (found, model) = line.split_once(',').expect("a name and a model");
+        assert_eq!(found, name);
+        let model = model.split(',').map(|number| number.parse::<f64>().expect("a number"));
+        worst = model.zip(minimum.row(k)).fold(worst, |worst, (a, b)| worst.max((a - b).abs()));
+    }
+    assert_eq!(text.lines().count(), 31);
+    println!("largest error {worst:e} after {} s", summary["seconds"]);
+    assert!(worst < 1e-5, "{worst:e}");
+    assert_eq!(peer_folders(&place.join("run")).len(), 30);
+    assert!(refused(place, "network task/quiet.toml --out run").contains("--force"));
+}
+
+#[test]
+fn thirty_private_processes_spend_exactly_the_plan() {
+    let place = place("--agents 30 --dimension 3");
+    let place = place.path();
+    let task = read(place, "task/private.toml").replace("updates = 1 ", "updates = 4 ");
+    write(place, "task/private.toml", &task);
+    let summary = json(place, "network task/private.toml --out run --interval 0.1 --time-limit 90");
+    assert_eq!(summary["quiet"], true, "{summary}");
+    assert!(!place.join("run/home.csv").exists(), "home models stay at home");
+    let loaded = load(&Task::read(&place.join("task/private.toml")).expect("a task")).expect("a problem");
+    let plan = loaded.plan.as_ref().expect("a plan");
+    let ledgers = ledger_file::read(&place.join("run/ledger.jsonl")).expect("ledgers");
+    assert_eq!(ledgers.len(), 30);
+    for (name, ledger) in &ledgers {
+        assert_eq!(ledger.releases(), 4, "{name}");
+        let events = ledger.charges().flat_map(|charge| std::iter::repeat_n(charge.event, charge.count as usize));
+        assert!(events.eq(plan.steps().iter().copied()), "{name}");
+    }
+    assert!(summary["epsilon"].as_f64() <= Some(1.05), "{summary}");
+    for folder in peer_folders(&place.join("run")) {
+        let one = load_peer(&PeerFile::read(&folder).expect("a peer file")).expect("a peer");
+        let home = read(&folder, "home.csv");
+        let model: Vec<f64> =
+            home.lines().nth(1).expect("a row").split(',').map(|x| x.parse().expect("a number")).collect();
+        assert!(one.score(&model).is_some_and(|score| score > 0.3), "{}", folder.display());
+    }
+    // Revealed, and loudly.
+    let output =
+        support::sottovoce(place, "network task/private.toml --out told --interval 0.05 --time-limit 90 --reveal");
+    let warned = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && warned.contains("NOT private"), "{warned}");
+    assert!(place.join("told/home.csv").exists());
+    assert!(String::from_utf8_lossy(&output.stdout).contains("at home"));
+}
+
+/// Ids of the peers' processes.
+fn processes(partial: &Path) -> Vec<String> {
+    let admin = |folder: PathBuf| fs::read(folder.join("admin.json")).ok();
+    let process =
+        |bytes: Vec<u8>| serde_json::from_slice::<serde_json::Value>(&bytes).ok().map(|it| it["process"].to_string());
+    peer_folders(partial).into_iter().filter_map(admin).filter_map(process).collect()
+}
+
+fn alive(process: &str) -> bool {
+    // A zombie of somebody else's is no running process.
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    !status.is_empty() && !status.contains("State:\tZ")
+}
+
+/// A network that would run for hours, its processes, and where it builds.
+fn endless(place: &Path) -> (std::process::Child, Vec<String>, PathBuf) {
+    let task = read(place, "task/task.toml").replace("wakes-per-agent = 200", "wakes-per-agent = 1000000");
+    write(place, "task/endless.toml", &task);
+    let child = program()
+        .current_dir(place)
+        .args(["network", "task/endless.toml", "--out", "run", "--quiet"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let partial = place.join(format!(".run.partial-{}", child.id()));
+    until("all peers run", || partial.join("peers").exists() && processes(&partial).len() == 5);
+    let found = processes(&partial);
+    assert!(found.iter().all(|process| alive(process)));
+    (child, found, partial)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn peers_end_with_the_network_however_it_ends() {
+    let place = place("--agents 5 --dimension 3");
+    let place = place.path();
+    let kill = |signal: &str, process: &str| {
+        assert!(Command::new("kill").args([signal, process]).status().expect("kill runs").success());
+    };
+    // By Ctrl-C.
+    let (child, processes, partial) = endless(place);
+    kill("-INT", &child.id().to_string());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!processes.iter().any(|process| alive(process)), "children are left");
+    assert!(!partial.exists() && !place.join("run").exists());
+    // Because one of the peers dies.
+    let (child, processes, _) = endless(place);
+    kill("-KILL", &processes[2]);
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("has ended"), "{said}");
+    assert!(!processes.iter().any(|process| alive(process)), "children are left");
+    // Killed itself, with no time to say goodbye.
+    let (mut child, processes, _) = endless(place);
+    kill("-KILL", &child.id().to_string());
+    child.wait().expect("it ends");
+    until("the peers notice", || !processes.iter().any(|process| alive(process)));
+}
+
+#[test]
+fn what_no_network_can_run_is_refused() {
+    let place = place("--agents 4 --dimension 3");
+    let place = place.path();
+    let good = read(place, "task/private.toml");
+    for (from, to, says) in [
+        ("updates = 1 ", "schedule = \"corrected\"\nupdates = 1 ", "uniform"),
+        ("[run]", "[faults]\nloss = 0.1\n[run]", "[faults]"),
+    ] {
+        assert!(good.contains(from), "{from}");
+        write(place, "task/bad.toml", &good.replacen(from, to, 1));
+        let line = refused(place, "network task/bad.toml --out run");
+        assert!(line.contains(says), "{line}");
+    }
+    assert!(refused(place, "network task/task.toml --out run --interval 0").contains("--interval"));
+    assert!(!place.join("run").exists());
+    let said = done(place, "network task/task.toml --out run --time-limit 0.5 --interval 1");
+    assert!(said.contains("NOT quiet: the time limit"), "{said}");
+}

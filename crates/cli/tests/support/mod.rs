@@ -1,0 +1,209 @@
+//! Real peers as their owners run them, for tests. Whatever a test does, its processes end with it.
+#![allow(dead_code, reason = "each test uses its part")]
+
+use serde_json::Value;
+use sottovoce_net::disk::Glance;
+use sottovoce_net::store::{Step, Store};
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long anything may take on a busy machine before a test gives up.
+pub const PATIENCE: Duration = Duration::from_secs(100);
+
+pub fn program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_sottovoce"))
+}
+
+pub fn sottovoce(folder: &Path, words: &str) -> Output {
+    program().current_dir(folder).args(words.split_whitespace()).output().expect("the program starts")
+}
+
+pub fn done(folder: &Path, words: &str) -> String {
+    let output = sottovoce(folder, words);
+    assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+pub fn json(folder: &Path, words: &str) -> Value {
+    serde_json::from_str(&done(folder, &format!("{words} --json"))).expect("JSON")
+}
+
+/// The one line with which the program refuses.
+pub fn refused(folder: &Path, words: &str) -> String {
+    let output = sottovoce(folder, words);
+    let line = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(2), "{words}: {line}");
+    assert_eq!(line.lines().count(), 1, "one line: {line}");
+    line
+}
+
+pub fn read(folder: &Path, file: &str) -> String {
+    fs::read_to_string(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+pub fn write(folder: &Path, file: &str, text: &str) {
+    fs::write(folder.join(file), text).unwrap_or_else(|error| panic!("{file}: {error}"));
+}
+
+/// Waits until something holds.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "waited too long: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Free ports below those that the system gives to outgoing connections.
+pub fn ports(count: usize) -> Vec<u16> {
+    // Tests of one file run side by side in one process, those of others in others.
+    let start = 10_000 + (std::process::id() % 150) as u16 * 128;
+    static NEXT: std::sync::atomic::AtomicU16 = std::sync::atomic::AtomicU16::new(0);
+    let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let next = || start + NEXT.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    std::iter::repeat_with(next).filter(free).take(count).collect()
+}
+
+/// A peer's folder, below the folder of a test, and its process while there is one.
+pub struct Peer {
+    pub place: PathBuf,
+    pub name: String,
+    pub id: String,
+    pub port: u16,
+    process: Option<Child>,
+}
+
+impl Peer {
+    /// Makes a peer with `peer init`.
+    pub fn init(place: &Path, task: &str, name: &str, data: &str, port: u16, interval: f64) -> Self {
+        let listen = format!("/ip4/127.0.0.1/tcp/{port}");
+        let words = format!(
+            "peer init {name} --task {task} --agent {name} --data {data} --listen {listen} --interval {interval}"
+        );
+        let made = json(place, &words);
+        let id = made["id"].as_str().expect("an id").to_owned();
+        let peer = Peer { place: place.to_owned(), name: name.to_owned(), id, port, process: None };
+        peer.append("frames-per-second = 500\n");
+        peer
+    }
+
+    pub fn folder(&self) -> PathBuf {
+        self.place.join(&self.name)
+    }
+
+    pub fn append(&self, text: &str) {
+        let file = format!("{}/peer.toml", self.name);
+        let before = read(&self.place, &file);
+        write(&self.place, &file, &format!("{before}{text}"));
+    }
+
+    /// Lists another peer as a neighbour.
+    pub fn meet(&self, other: &Peer, weight: f64) {
+        let Peer { name, id, port, .. } = other;
+        let table =
+            format!("agent = {name:?}\nkey = {id:?}\nweight = {weight:?}\naddresses = [\"/ip4/127.0.0.1/tcp/{port}\"]");
+        self.append(&format!("\n[[neighbours]]\n{table}\n"));
+    }
+
+    pub fn start(&mut self) {
+        assert!(self.process.is_none(), "{} runs", self.name);
+        let log = fs::OpenOptions::new().create(true).append(true).open(self.folder().join("log.txt")).expect("a log");
+        let started = program()
+            .current_dir(&self.place)
+            .args(["peer", "start", &self.name, "--with-parent"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn();
+        self.process = Some(started.expect("the program starts"));
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.process.is_some()
+    }
+
+    /// As a power loss would, for this process alone.
+    pub fn kill(&mut self) {
+        let mut process = self.process.take().expect("it runs");
+        process.kill().expect("it is ours");
+        process.wait().expect("it is ours");
+    }
+
+    pub fn signal(&mut self, name: &str) -> Option<i32> {
+        let mut process = self.process.take().expect("it runs");
+        let id = process.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().expect("kill runs").success());
+        process.wait().expect("it ends").code()
+    }
+
+    /// By its owner.
+    pub fn stop(&mut self) {
+        done(&self.place, &format!("peer stop {}", self.name));
+        let code = self.process.take().expect("it runs").wait().expect("it ends");
+        assert!(code.success(), "{}: {code}: {}", self.name, self.log());
+    }
+
+    pub fn log(&self) -> String {
+        read(&self.folder(), "log.txt")
+    }
+
+    pub fn status(&mut self) -> Value {
+        if let Some(process) = &mut self.process
+            && let Some(code) = process.try_wait().expect("it is ours")
+        {
+            panic!("{} has ended ({code}): {}", self.name, self.log());
+        }
+        json(&self.place, &format!("peer status {}", self.name))
+    }
+
+    /// What its store holds, whether it runs or not.
+    pub fn step(&self) -> Option<Step> {
+        let looked = Store::look(&mut Glance::at(&self.folder().join("store")));
+        looked.expect("a good store").and_then(|(_, step)| step)
+    }
+
+    pub fn post(&self) -> Vec<f64> {
+        self.step().expect("a step").post.expect("a post").values
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        if let Some(process) = &mut self.process {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+/// Waits until all have nothing left to say that matters: all quiet, each seen with everything delivered since, and all quiet still.
+pub fn until_quiet(peers: &mut [&mut Peer]) {
+    let mut settled = vec![false; peers.len()];
+    until("all quiet", || {
+        let statuses: Vec<Value> = peers.iter_mut().map(|peer| peer.status()).collect();
+        if !statuses.iter().all(|status| status["running"] == true && status["phase"] == "quiet") {
+            settled.fill(false);
+            return false;
+        }
+        let at_rest = settled.iter().all(|settled| *settled);
+        settled.iter_mut().zip(&statuses).for_each(|(settled, status)| *settled |= status["delivered"] == true);
+        at_rest
+    });
+}
+
+/// A folder for a test: in memory where that is possible, because a disk makes a few hundred things safe in a second, and thirty peers
+/// want more.
+pub fn folder() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    made.or_else(|_| tempfile::tempdir()).expect("a folder")
+}
+
+/// The largest difference between two vectors.
+pub fn distance(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).fold(0.0, |most, (a, b)| f64::max(most, (a - b).abs()))
+}
