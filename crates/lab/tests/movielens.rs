@@ -37,6 +37,18 @@ fn one_run_of_table_1_is_in_its_ranges() {
 
 /// What must be so in one run as in five.
 fn check(table: &Table1) {
+    let paper = |method, epsilon| mean(table, Setting::Paper, method, epsilon);
+    let (alone, tuned, together) =
+        (paper(Method::LocalOneOverM, None), paper(Method::Local, None), paper(Method::Descent, None));
+    assert!((0.90..0.935).contains(&together), "coordinate descent: {together}");
+    assert!(together < tuned && tuned < alone && alone < 1.0, "local models: {tuned} and {alone}");
+    for method in [Method::PaperNoise, Method::Laplace, Method::Gaussian] {
+        let [one, half, tenth] = [1.0, 0.5, 0.1].map(|epsilon| paper(method, Some(epsilon)));
+        assert!(one < half && half < tenth && tenth < 1.05, "{method:?}: {one} {half} {tenth}");
+        assert!(one > together, "{method:?}: noise costs something");
+    }
+    let sound = mean(table, Setting::Sound, Method::Descent, None);
+    assert!((0.96..1.0).contains(&sound), "coordinate descent with public features: {sound}");
     for verdict in table.verdicts() {
         assert!(verdict.holds, "{}: {} for {}", verdict.what, verdict.measured, verdict.bound);
     }

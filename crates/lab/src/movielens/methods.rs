@@ -255,6 +255,7 @@ mod tests {
     use super::super::ratings::Split;
     use super::super::setting::Setting;
     use super::super::testing::sample;
+    use super::super::values::HomeValues;
     use super::*;
     use sottovoce_privacy::sensitivity::of_clipped_mean;
     use sottovoce_privacy::{Accountant, Event};
@@ -297,6 +298,21 @@ mod tests {
         let error = |trade_off| instance.error(2.0, &posted.home(Home::Tuned { scale: 1.0, trade_off }));
         assert!((error(1e9) - local(&instance, 2.0)).abs() < 1e-4);
         assert!((error(1.0) - local(&instance, 2.0)).abs() > 1e-3, "neighbours have a say");
+        // And a cell of home models is scored by them.
+        let values = PrivateValues {
+            method: Method::GaussianHome,
+            epsilon: 1.0,
+            feature_length: Some(2.0),
+            trade_off: 1.0,
+            clip: 1.0,
+            updates: 3,
+            home: Some(HomeValues { scale: 1.0, trade_off: 1.0 }),
+        };
+        let plan = Arc::new(plan(4, &values));
+        let none =
+            SettingValues { local_feature_length: 1.0, feature_length: 1.0, trade_off: 1.0, private: Vec::new() };
+        let cell = super::error(Method::GaussianHome, &instance, &none, Some((&values, &plan)), 1);
+        assert_eq!(cell, error(1.0));
     }
 
     #[test]

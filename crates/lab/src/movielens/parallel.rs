@@ -57,7 +57,13 @@ mod tests {
                 seen.push((done, total));
                 ControlFlow::Continue(())
             };
-            let squares = each(20, threads, watch, |k| k * k).expect("nobody stops it");
+            // The first pieces take longest, so that on several threads they are not done first.
+            let square = |k: usize| {
+                let idle = (0..(20 - k) * 100_000).fold(0u64, |sum, step| std::hint::black_box(sum ^ step as u64));
+                std::hint::black_box(idle);
+                k * k
+            };
+            let squares = each(20, threads, watch, square).expect("nobody stops it");
             assert_eq!(squares, (0..20).map(|k| k * k).collect::<Vec<_>>());
             assert_eq!(seen, (1..=20).map(|done| (done, 20)).collect::<Vec<_>>());
         }

@@ -92,7 +92,7 @@ mod tests {
     fn the_file_reads_back_as_it_was_written() {
         let values = Values::tuned();
         assert_eq!(toml::from_str::<Values>(&values.text()).expect("own text"), values);
-        let wrong = FILE.replacen("trade-off", "tradeoff", 1);
+        let wrong = FILE.replacen("trade-off = ", "tradeoff = ", 1);
         assert!(toml::from_str::<Values>(&wrong).is_err(), "an unknown key is a mistake");
     }
 }
