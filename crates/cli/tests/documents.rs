@@ -248,22 +248,23 @@ fn the_page_on_the_run_directory_names_everything_in_one() {
     let names = |word: &str| assert!(page.contains(&format!("`{word}`")), "docs/run-directory.md does not name {word}");
     let folder = tempfile::tempdir().expect("a folder");
     follow("docs/run-directory.md", &page, folder.path());
-    for run in ["run", "private-run"] {
+    for run in ["run", "private-run", "moons-run"] {
         let run = folder.path().join(run);
-        for entry in fs::read_dir(&run).expect("the page makes both").flatten() {
+        for entry in fs::read_dir(&run).expect("the page makes all").flatten() {
             names(&entry.file_name().into_string().expect("a name in UTF-8"));
         }
         let text = |file: &str| fs::read_to_string(run.join(file)).expect("a file of the run");
         let summary: serde_json::Value = serde_json::from_str(&text("summary.json")).expect("summary.json is JSON");
         let ledger = text("ledger.jsonl");
         let charge = serde_json::from_str(ledger.lines().next().expect("a charge")).expect("a line is JSON");
-        let accounting = summary.get("accounting");
-        for object in [&summary, &summary["accuracy"], &charge].into_iter().chain(accounting) {
+        let parts = ["accounting", "model_bits", "learned_graph"].iter().filter_map(|part| summary.get(part));
+        for object in [&summary, &summary["accuracy"], &charge].into_iter().chain(parts) {
             object.as_object().expect("an object").keys().for_each(|key| names(key));
         }
         names(text("metrics.csv").lines().next().expect("a header"));
     }
     assert!(folder.path().join("private-run/home.csv").exists(), "the second run is private");
+    assert!(folder.path().join("moons-run/edges.csv").exists(), "the third run learns its graph");
 }
 
 #[test]

@@ -89,10 +89,20 @@ fn report(agents: usize, json: bool) {
     println!("  neighbours at the end {:.1}", links as f64 / agents as f64);
 }
 
+/// How long the processor worked on it; where the system does not tell, how long it took.
 fn seconds(work: impl FnOnce()) -> f64 {
-    let start = Instant::now();
+    let (start, on_processor) = (Instant::now(), processor_seconds());
     work();
-    start.elapsed().as_secs_f64()
+    match (on_processor, processor_seconds()) {
+        (Some(before), Some(after)) => after - before,
+        _ => start.elapsed().as_secs_f64(),
+    }
+}
+
+/// Time on the processor so far, of the one thread there is; on Linux.
+fn processor_seconds() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
+    text.split_whitespace().next()?.parse::<f64>().ok().map(|nanoseconds| 1e-9 * nanoseconds)
 }
 
 /// The same algorithm as a reader of the thesis would write it for speed: plain arrays, one loop, no agents, no gate, no messages.

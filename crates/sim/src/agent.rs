@@ -104,6 +104,13 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> World<'w, A, D> {
 }
 
 impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Stage<'w, A, D> {
+    /// Touches an agent that is going to read a letter soon, as [`World::anticipate`] does before a wake.
+    #[inline]
+    pub fn expect_letter(&self, to: PeerId) {
+        let agent = &self.agents[to.index()];
+        black_box((agent.events, agent.gate.ledger().releases(), (self.world.data)(to)));
+    }
+
     /// Lets an agent read a letter. What it rejects is counted, and leaves nothing in the outbox.
     pub fn letter(&mut self, from: PeerId, to: PeerId, now: Time, posts: Posts<'_>, bytes: &[u8]) {
         let Stage { world, agents, desk, counters, .. } = self;

@@ -12,6 +12,9 @@ use std::collections::VecDeque;
 /// More letters than this in answer to one wake are an algorithm that never stops answering.
 const LETTERS_PER_WAKE_MAX: u64 = 1 << 22;
 
+/// While a letter is read, the receiver of the one that many letters later is on its way from memory.
+const READ_AHEAD: usize = 2;
+
 /// Below this many agents, levels are too thin for a second thread to help.
 const PARALLEL_AGENTS_MIN: usize = 4096;
 
@@ -86,6 +89,9 @@ impl Board {
         let mut delivered = 0u64;
         while let Some(Envelope { from, to, start, end }) = self.mailbag.letters.pop_front() {
             delivered += 1;
+            if let Some(soon) = self.mailbag.letters.get(READ_AHEAD) {
+                stage.expect_letter(soon.to);
+            }
             assert!(delivered <= LETTERS_PER_WAKE_MAX, "{delivered} letters in answer to one wake");
             stage.letter(from, to, now, self.posts(to), &self.mailbag.bytes[start..end]);
             self.take(stage.world.graph, to, &stage.desk.outbox, &mut stage.counters);

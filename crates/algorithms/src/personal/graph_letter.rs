@@ -125,6 +125,12 @@ impl<'a> Theta<'a> {
                     out.extend_from_slice(&value.to_le_bytes());
                 }
             }
+            Theta::Dense(Numbers::Plain(values)) => {
+                let start = out.len();
+                out.resize(start + 8 * values.len(), 0);
+                let places = out[start..].as_chunks_mut::<8>().0;
+                places.iter_mut().zip(values).for_each(|(to, value)| *to = value.to_le_bytes());
+            }
             Theta::Dense(numbers) => numbers.encode(out),
         }
     }

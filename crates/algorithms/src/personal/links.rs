@@ -14,7 +14,8 @@
 //! not keep it asks whether it is right, and the keeper answers if not. An old letter that brings a dropped copy back is
 //! found out in the same way.
 //!
-//! The degree is the sum of what is stored. No end ever tells the other its degree to overwrite.
+//! The degree is the sum of what is stored. No end ever tells the other its degree to overwrite. It is carried along with each
+//! change, and summed up anew often enough that rounding stays far below what a step could notice.
 
 use super::graph_letter::GraphLetter;
 use crate::saved;
@@ -22,12 +23,23 @@ use serde::{Deserialize, Serialize};
 use sottovoce_core::{CannotResume, Cx, PeerId, Peers, Reject};
 use sottovoce_privacy::Exhausted;
 
+/// Changes of weights before the degree is summed up anew.
+const SUMMED_EVERY: u32 = 64;
+
+/// Where a pair is stored, or would be.
+type Place = Result<usize, usize>;
+
 /// One agent's pairs of positive weight.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Links {
     me: PeerId,
     /// Sorted by peer.
     links: Vec<Link>,
+    /// d_u, carried along.
+    degree: f64,
+    /// The largest degree since it was last summed up, and how many changes ago that was.
+    peak: f64,
+    changes: u32,
     /// Changes of pairs that this agent keeps.
     clock: u64,
     /// The clock when a pair that this agent keeps was last dropped.
@@ -56,7 +68,18 @@ fn keeper(a: PeerId, b: PeerId) -> PeerId {
 impl Links {
     /// No pairs yet.
     pub fn new(me: PeerId) -> Self {
-        Links { me, links: Vec::new(), clock: 0, dropped: 0, changed: Vec::new(), moved: 0.0, turn: me }
+        Links {
+            me,
+            links: Vec::new(),
+            degree: 0.0,
+            peak: 0.0,
+            changes: 0,
+            clock: 0,
+            dropped: 0,
+            changed: Vec::new(),
+            moved: 0.0,
+            turn: me,
+        }
     }
 
     /// Refuses what these pairs of this agent cannot be.
@@ -77,7 +100,7 @@ impl Links {
 
     /// d_u.
     pub fn degree(&self) -> f64 {
-        self.links.iter().map(|link| link.weight).sum()
+        self.degree
     }
 
     /// The pairs of positive weight, by increasing peer.
@@ -118,7 +141,7 @@ impl Links {
     /// Changes a pair to `weight`, in an update that rests on what its keeper said `as_of`: at once, or by a proposal.
     pub fn change(&mut self, peer: PeerId, weight: f64, as_of: u64, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
         if self.keeps(peer) {
-            self.settle(peer, weight, cx)
+            self.settle(peer, self.find(peer), weight, cx)
         } else {
             send(peer, GraphLetter::Propose { as_of, weight }, cx)
         }
@@ -129,11 +152,12 @@ impl Links {
         if !self.keeps(peer) {
             return Err(Reject::Malformed);
         }
-        let last = self.find(peer).map_or(self.dropped, |at| self.links[at].as_of);
+        let place = self.find(peer);
+        let last = place.map_or(self.dropped, |at| self.links[at].as_of);
         if as_of > self.clock || as_of < last {
             return Err(Reject::OutOfTurn);
         }
-        Ok(self.settle(peer, weight, cx)?)
+        Ok(self.settle(peer, place, weight, cx)?)
     }
 
     /// What the keeper of a pair says.
@@ -141,10 +165,11 @@ impl Links {
         if self.keeps(peer) {
             return Err(Reject::Malformed);
         }
-        if self.find(peer).is_ok_and(|at| as_of < self.links[at].as_of) {
+        let place = self.find(peer);
+        if place.is_ok_and(|at| as_of < self.links[at].as_of) {
             return Err(Reject::OutOfTurn);
         }
-        self.store(peer, weight, as_of);
+        self.store(peer, place, weight, as_of);
         Ok(())
     }
 
@@ -175,19 +200,18 @@ impl Links {
         }
     }
 
-    fn settle(&mut self, peer: PeerId, weight: f64, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
+    fn settle(&mut self, peer: PeerId, place: Place, weight: f64, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
         let as_of = self.clock + 1;
         send(peer, GraphLetter::Settle { as_of, weight }, cx)?;
         self.clock = as_of;
         if weight == 0.0 {
             self.dropped = as_of;
         }
-        self.store(peer, weight, as_of);
+        self.store(peer, place, weight, as_of);
         Ok(())
     }
 
-    fn store(&mut self, peer: PeerId, weight: f64, as_of: u64) {
-        let place = self.find(peer);
+    fn store(&mut self, peer: PeerId, place: Place, weight: f64, as_of: u64) {
         let old = place.map_or(0.0, |at| self.links[at].weight);
         match place {
             Ok(at) if weight > 0.0 => self.links[at] = Link { peer, weight, as_of },
@@ -200,10 +224,23 @@ impl Links {
         if weight != old {
             self.moved = self.moved.max((weight - old).abs());
             self.changed.push(peer);
+            self.carry_degree(weight - old);
         }
     }
 
-    fn find(&self, peer: PeerId) -> Result<usize, usize> {
+    /// Each change rounds by at most half a unit in the last place of the peak, so the degree is right to a relative
+    /// SUMMED_EVERY 2^-52.
+    fn carry_degree(&mut self, change: f64) {
+        self.degree += change;
+        self.peak = self.peak.max(self.degree);
+        self.changes += 1;
+        if self.changes >= SUMMED_EVERY || self.degree < 0.5 * self.peak {
+            self.degree = self.links.iter().map(|link| link.weight).sum();
+            (self.peak, self.changes) = (self.degree, 0);
+        }
+    }
+
+    fn find(&self, peer: PeerId) -> Place {
         self.links.binary_search_by_key(&peer, |link| link.peer)
     }
 }

@@ -257,7 +257,7 @@ fn every_mistake_in_a_task_names_its_line_and_what_is_accepted() {
             "line 1: frank-wolfe sends exact models, so it cannot be private; accepted with [privacy]",
         ),
         (boosted("[model]\nloss = \"squared\""), "line 7: frank-wolfe boosts classifiers by a loss of its own"),
-        (boosted("[model]\nstart = \"local\""), "line 7: model.start has no meaning for frank-wolfe"),
+        (boosted("[model]\nstart = \"zero\""), "line 7: model.start has no meaning for frank-wolfe"),
         (
             boosted("[boosting]\npredictors = 0"),
             "boosting.predictors is 0; accepted: a whole number from 1 to 1000000, or",
