@@ -29,7 +29,7 @@ pub struct Als {
 }
 
 /// The event of the coins that the features start from.
-const START: u64 = 0x616c_73;
+const START: u64 = 0x0061_6c73;
 
 impl Als {
     /// V, one row for each of `items`, from each user's (film, label) pairs.
@@ -103,8 +103,8 @@ mod tests {
         // Each user's model by least squares on the films it has seen, and its error on the others.
         let mut models = Rows::zeros(users, rank);
         als.solve(&ratings, &features, &mut models);
-        for i in 0..users {
-            for j in (0..items - 1).filter(|&j| !seen[i][j]) {
+        for (i, seen) in seen.iter().enumerate() {
+            for j in (0..items - 1).filter(|&j| !seen[j]) {
                 let guess: f64 = (0..3).map(|k| models.row(i)[k] * features.row(j)[k]).sum();
                 assert!((guess - exact(i, j)).abs() < 0.02, "{i} {j}: {guess} for {}", exact(i, j));
             }

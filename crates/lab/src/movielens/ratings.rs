@@ -150,7 +150,7 @@ impl Split {
 }
 
 /// The event of a split's coins.
-const SPLIT: u64 = 0x7370_6c69_74;
+const SPLIT: u64 = 0x0073_706c_6974;
 
 type Numbers = HashMap<Box<[u8]>, u32>;
 

@@ -21,7 +21,7 @@ const YEARS: f64 = 15.0;
 const LAST_YEAR: u16 = 1998;
 
 /// The event of the coins of a random graph.
-const GRAPH: u64 = 0x6772_6170_68;
+const GRAPH: u64 = 0x0067_7261_7068;
 
 /// Which facts everyone is taken to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
