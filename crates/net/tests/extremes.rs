@@ -12,7 +12,7 @@ use sottovoce_algorithms::personal::{
     frank_wolfe::{FrankWolfe, FrankWolfeConfig, StepSize},
     frank_wolfe_letter::{self, Entries, Packed, Step},
     graph_learning::{GraphLearning, GraphLearningConfig, Placed},
-    graph_letter::GraphLetter,
+    graph_letter::{GraphLetter, Theta},
     letter::{Kind, Letter},
     model_propagation::{ModelPropagation, ModelPropagationConfig},
     private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig},
@@ -102,7 +102,14 @@ fn about_the_graph(coin: &mut Coin, got: Option<&[u8]>) -> Vec<u8> {
     match heard {
         Some(GraphLetter::Ask { round }) if coin.below(5) > 0 => {
             let (cost, degree, model) = (extreme(coin), extreme(coin).abs(), vector(coin, 2));
-            bytes_of(GraphLetter::Answer { round, as_of, cost, degree, weight, model: Numbers::Plain(&model) })
+            bytes_of(GraphLetter::Answer {
+                round,
+                as_of,
+                cost,
+                degree,
+                weight,
+                model: Theta::Dense(Numbers::Plain(&model)),
+            })
         }
         Some(GraphLetter::Settle { as_of, .. }) if coin.below(2) > 0 => {
             bytes_of(GraphLetter::Propose { as_of, weight })
