@@ -56,20 +56,15 @@ fn storm(peers: &mut [Peer], kills: usize, seed: u64) {
 fn accounted_for(peers: &mut [Peer], k: usize) {
     let step = peers[k].step().unwrap_or_default();
     let name = peers[k].name.clone();
-    for other in 0..peers.len() {
-        if other == k || !peers[other].is_running() {
+    for other in peers.iter_mut().enumerate().filter(|(j, _)| *j != k).map(|(_, other)| other) {
+        if !other.is_running() {
             continue;
         }
-        let status = peers[other].status();
+        let status = other.status();
         let neighbour =
             status["neighbours"].as_array().expect("neighbours").iter().find(|it| it["name"] == name.as_str());
         let seen = neighbour.map_or(0, |neighbour| neighbour["post"].as_u64().expect("a number"));
-        assert!(
-            seen <= step.last_number,
-            "{name}: {} saw {seen}, its store has {}",
-            peers[other].name,
-            step.last_number
-        );
+        assert!(seen <= step.last_number, "{name}: {} saw {seen}, its store has {}", other.name, step.last_number);
         let post = step.post.as_ref().map_or(0, |post| post.number);
         assert!(post <= step.ledger.releases(), "{name}: post {post}, charged {}", step.ledger.releases());
     }

@@ -85,7 +85,10 @@ impl Disk for Glance {
 
 fn read_log(folder: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let mut file = File::open(folder.join(LOG))?;
+    let mut file = match File::open(folder.join(LOG)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(bytes),
+        opened => opened?,
+    };
     if file.metadata()?.len() > STORE_BYTES_MAX {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "a store has at most 1 GiB"));
     }

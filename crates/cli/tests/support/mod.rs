@@ -17,8 +17,21 @@ pub fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_sottovoce"))
 }
 
+/// Runs the program. It prints little, and ends in time or is ended.
 pub fn sottovoce(folder: &Path, words: &str) -> Output {
-    program().current_dir(folder).args(words.split_whitespace()).output().expect("the program starts")
+    let mut command = program();
+    command.current_dir(folder).args(words.split_whitespace()).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let began = Instant::now();
+    while child.try_wait().expect("it is ours").is_none() {
+        if began.elapsed() > PATIENCE {
+            child.kill().expect("it is ours");
+            let output = child.wait_with_output().expect("it is ours");
+            panic!("{words}: does not end: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().expect("it is ours")
 }
 
 pub fn done(folder: &Path, words: &str) -> String {
