@@ -25,7 +25,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME")]
     agent: String,
 
-    /// This agent's own points: a csv file with the header agent,label,<feature>...
+    /// This agent's own points: a csv file whose header is agent,label and the names of features
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
 

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 /// store/ remembers what it has released. `init` makes the folder; exchange cards with those you want to learn with, and `add`
 /// theirs; then `start`.
 ///
-/// Data never leave the folder. What does leave is charged to the ledger in store/ first, and a task with [privacy] stops at its
+/// Data never leave the folder. What does leave is charged to the ledger in store/ first, and a task with `[privacy]` stops at its
 /// budget, also after a crash, a reboot or a restore.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -62,6 +62,16 @@ impl<'a> Bench<'a> {
         self.settings.quick
     }
 
+    /// How many workers there may be.
+    pub fn threads(&self) -> usize {
+        self.settings.threads
+    }
+
+    /// Says how far a stage is, for work that has workers of its own.
+    pub fn tell(&mut self, stage: &str, done: u64, total: u64) -> ControlFlow<()> {
+        (self.watch)(stage, done, total)
+    }
+
     /// Where data sets are.
     pub fn data(&self) -> &Path {
         &self.settings.data

@@ -13,11 +13,13 @@ mod figure_4;
 mod folder;
 mod hinge;
 mod linear;
+mod moons;
 mod not_dp;
 mod outcome;
 mod page;
 mod picture;
 mod sound;
+mod table_1;
 mod tuning;
 mod verdict;
 
@@ -64,6 +66,12 @@ static SLIDES: Paper = Paper {
     folder: "slides",
     title: "Bellet: Privacy-Preserving Algorithms for Decentralized Collaborative Machine Learning (slides, 2018)",
     expected: include_str!("../../../../papers/slides/expected.toml"),
+};
+
+static THESIS_2: Paper = Paper {
+    folder: "thesis-chapter-2",
+    title: "Bellet: Contributions to Decentralized and Privacy-Preserving Machine Learning (thesis, 2021), chapter 2",
+    expected: include_str!("../../../../papers/thesis-chapter-2/expected.toml"),
 };
 
 /// All experiments, in the order in which `all` runs them.
@@ -117,12 +125,28 @@ pub static EXPERIMENTS: &[Experiment] = &[
         run: figure_4::run,
     },
     Experiment {
+        name: "table-1",
+        title: "MovieLens-100K, in the paper's setting and in a sound one",
+        paper: &AISTATS_2018,
+        toml: include_str!("../../../../papers/2018-aistats/table-1.toml"),
+        data: Some("movielens_100k"),
+        run: table_1::run,
+    },
+    Experiment {
         name: "slides-hinge",
         title: "Model propagation against collaborative learning, hinge loss",
         paper: &SLIDES,
         toml: include_str!("../../../../papers/slides/slides-hinge.toml"),
         data: None,
         run: hinge::run,
+    },
+    Experiment {
+        name: "moons",
+        title: "Boosting on moons, the graph being learned",
+        paper: &THESIS_2,
+        toml: include_str!("../../../../papers/thesis-chapter-2/moons.toml"),
+        data: None,
+        run: moons::run,
     },
 ];
 
