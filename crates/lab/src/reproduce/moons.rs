@@ -35,7 +35,8 @@ struct Found {
 pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
     let Parameters { seeds } = bench.parameters();
     let found = bench.each("seeds", &seeds, |&seed| one(seed).map_err(|halt| halt.to_string()))?;
-    let found = found.into_iter().collect::<Result<Vec<Found>, String>>().map_err(|what| Halt::from(Mistake::new(what)))?;
+    let found =
+        found.into_iter().collect::<Result<Vec<Found>, String>>().map_err(|what| Halt::from(Mistake::new(what)))?;
     let of = |k: usize| Spread::of(&found.iter().map(|one| one.accuracies[k]).collect::<Vec<_>>());
     let contrasts: Vec<f64> = found.iter().map(|one| one.contrast).collect();
     let least = contrasts.iter().copied().fold(f64::INFINITY, f64::min);
@@ -67,11 +68,14 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
         least,
         least > 5.0,
     ));
-    let points = |k: usize| found.iter().zip(1..).map(move |(one, x)| Point { x: f64::from(x), mean: one.accuracies[k], spread: 0.0 });
+    let points = |k: usize| {
+        found.iter().zip(1..).map(move |(one, x)| Point { x: f64::from(x), mean: one.accuracies[k], spread: 0.0 })
+    };
     outcome.plots.push(Plot {
         name: "accuracy".to_owned(),
         title: "Figure 2.2: boosting on moons".to_owned(),
-        caption: "Test accuracy by seed; 0.95 is the most there can be, because 5 of 100 test labels are wrong.".to_owned(),
+        caption: "Test accuracy by seed; 0.95 is the most there can be, because 5 of 100 test labels are wrong."
+            .to_owned(),
         x: Labelled::linear("seed"),
         y: Labelled::linear("test accuracy"),
         series: (0..METHODS.len())
@@ -101,7 +105,8 @@ fn one(seed: u64) -> Result<Found, Halt> {
     let accuracy = |run: &Trained| mean_and_deviation(&run.scores).map_or(0.0, |(mean, _)| mean);
     let of = |name: &str| beside.runs.iter().find(|run| run.name == name).map_or(0.0, accuracy);
     let known = run.graph.as_ref().zip(loaded.known.groups.as_ref());
-    let (within, between) = known.and_then(|(graph, groups)| within_and_between(graph, &groups.of)).unwrap_or((0.0, 1.0));
+    let (within, between) =
+        known.and_then(|(graph, groups)| within_and_between(graph, &groups.of)).unwrap_or((0.0, 1.0));
     let [local, global, _, oracle] = METHODS;
     Ok(Found { accuracies: [of(local), of(global), accuracy(&run), of(oracle)], contrast: within / between })
 }

@@ -31,11 +31,16 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
         let caption = format!("Test error (RMSE), mean over users and {} runs: {}", table.runs, setting.label());
         outcome.tables.push(Table { name: setting.name().to_owned(), caption, columns, rows });
     }
-    for verdict in table.verdicts() {
+    for (k, verdict) in table.verdicts().into_iter().enumerate() {
+        let paper = match k {
+            0 => "0.9502",
+            1 => "0.9527 with its own noise",
+            _ => "below local models",
+        };
         let id: String = verdict.what.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let ours = format!("{:.4}, held against {:.4}", verdict.measured, verdict.bound);
         let id = id.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-").to_lowercase();
-        outcome.claims.push(Claim::new(&id, &verdict.what, &format!("{:.4}", verdict.bound), ours, verdict.measured, verdict.holds));
+        outcome.claims.push(Claim::new(&id, &verdict.what, paper, ours, verdict.measured, verdict.holds));
     }
     Ok(outcome)
 }
