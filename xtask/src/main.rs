@@ -6,7 +6,8 @@ const HELP: &str = "\
 Usage: cargo xtask CHORE
 
   test    formatting, lints, documentation and every test; what CI runs (a few minutes)
-  soak    the long versions of the tests: 200 seeds of faults, larger problems (about half an hour)
+  soak    the long versions of the tests: 200 seeds of faults, larger problems, peers killed at every boundary, floods of a minute,
+          ten million damaged inputs (an hour or two)
   bench   the cost of a wake against a bare loop; close other programs first (two minutes)
 ";
 
@@ -15,8 +16,10 @@ fn main() -> ExitCode {
     let done = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test(),
         ["soak"] => {
-            let words = ["test", "--release", "--workspace", "--", "--include-ignored"];
-            run("soak", cargo(&words).env("SOTTOVOCE_SOAK", "1"))
+            let tests = ["test", "--release", "--workspace", "--", "--include-ignored"];
+            let inputs = ["run", "--release", "--package", "sottovoce-fuzz", "--", "--inputs", "10000000"];
+            let ok = run("soak", cargo(&tests).env("SOTTOVOCE_SOAK", "1"));
+            run("ten million damaged inputs", &mut cargo(&inputs)) && ok
         }
         ["bench"] => {
             run("bench", &mut cargo(&["bench", "--package", "sottovoce-sim", "--bench", "wake", "--bench", "graph"]))
