@@ -16,7 +16,8 @@ fn main() -> ExitCode {
     let done = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test(),
         ["soak"] => {
-            let tests = ["test", "--release", "--workspace", "--", "--include-ignored"];
+            let tests =
+                ["test", "--release", "--workspace", "--no-fail-fast", "--", "--include-ignored", "--nocapture"];
             let inputs = ["run", "--release", "--package", "sottovoce-fuzz", "--", "--inputs", "10000000"];
             let ok = run("soak", cargo(&tests).env("SOTTOVOCE_SOAK", "1"));
             run("ten million damaged inputs", &mut cargo(&inputs)) && ok

@@ -219,7 +219,7 @@ fn what_cannot_be_run_is_refused_in_one_line() {
         fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).expect("ours");
     }
     // The port.
-    let held = std::net::TcpListener::bind(("127.0.0.1", ann.port)).expect("a free port");
+    let held = std::net::TcpListener::bind(("127.0.0.1", ann.port())).expect("a free port");
     says("peer start ann", "in use");
     drop(held);
     // The file.

@@ -19,7 +19,10 @@ pub fn program() -> Command {
 
 /// Runs the program. It prints little, and ends in time or is ended.
 pub fn sottovoce(folder: &Path, words: &str) -> Output {
-    let mut command = program();
+    finish(program(), folder, words)
+}
+
+fn finish(mut command: Command, folder: &Path, words: &str) -> Output {
     command.current_dir(folder).args(words.split_whitespace()).stdin(Stdio::null());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
     let began = Instant::now();
@@ -35,7 +38,10 @@ pub fn sottovoce(folder: &Path, words: &str) -> Output {
 }
 
 pub fn done(folder: &Path, words: &str) -> String {
-    let output = sottovoce(folder, words);
+    text_of(sottovoce(folder, words), words)
+}
+
+fn text_of(output: Output, words: &str) -> String {
     assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")
 }
@@ -85,22 +91,63 @@ pub struct Peer {
     pub place: PathBuf,
     pub name: String,
     pub id: String,
-    pub port: u16,
+    /// Where it listens.
+    pub address: String,
+    /// The network namespace that it lives in; `None`: this machine's own.
+    machine: Option<String>,
     process: Option<Child>,
 }
 
 impl Peer {
     /// Makes a peer with `peer init`.
     pub fn init(place: &Path, task: &str, name: &str, data: &str, port: u16, interval: f64) -> Self {
-        let listen = format!("/ip4/127.0.0.1/tcp/{port}");
+        Self::init_on(None, place, task, name, data, &format!("/ip4/127.0.0.1/tcp/{port}"), interval)
+    }
+
+    /// Makes a peer in a network namespace.
+    pub fn init_on(
+        machine: Option<&str>,
+        place: &Path,
+        task: &str,
+        name: &str,
+        data: &str,
+        address: &str,
+        interval: f64,
+    ) -> Self {
         let words = format!(
-            "peer init {name} --task {task} --agent {name} --data {data} --listen {listen} --interval {interval}"
+            "peer init {name} --task {task} --agent {name} --data {data} --listen {address} --interval {interval}"
         );
         let made = json(place, &words);
-        let id = made["id"].as_str().expect("an id").to_owned();
-        let peer = Peer { place: place.to_owned(), name: name.to_owned(), id, port, process: None };
+        let peer = Peer {
+            place: place.to_owned(),
+            name: name.to_owned(),
+            id: made["id"].as_str().expect("an id").to_owned(),
+            address: address.to_owned(),
+            machine: machine.map(str::to_owned),
+            process: None,
+        };
         peer.append("frames-per-second = 500\n");
         peer
+    }
+
+    /// The program, where this peer lives.
+    fn program(&self) -> Command {
+        match &self.machine {
+            None => program(),
+            Some(machine) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", machine, env!("CARGO_BIN_EXE_sottovoce")]);
+                command
+            }
+        }
+    }
+
+    fn done(&self, words: &str) -> String {
+        text_of(finish(self.program(), &self.place, words), words)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.address.rsplit('/').next().and_then(|port| port.parse().ok()).expect("an address ends in its port")
     }
 
     pub fn folder(&self) -> PathBuf {
@@ -115,16 +162,16 @@ impl Peer {
 
     /// Lists another peer as a neighbour.
     pub fn meet(&self, other: &Peer, weight: f64) {
-        let Peer { name, id, port, .. } = other;
-        let table =
-            format!("agent = {name:?}\nkey = {id:?}\nweight = {weight:?}\naddresses = [\"/ip4/127.0.0.1/tcp/{port}\"]");
+        let Peer { name, id, address, .. } = other;
+        let table = format!("agent = {name:?}\nkey = {id:?}\nweight = {weight:?}\naddresses = [{address:?}]");
         self.append(&format!("\n[[neighbours]]\n{table}\n"));
     }
 
     pub fn start(&mut self) {
         assert!(self.process.is_none(), "{} runs", self.name);
         let log = fs::OpenOptions::new().create(true).append(true).open(self.folder().join("log.txt")).expect("a log");
-        let started = program()
+        let started = self
+            .program()
             .current_dir(&self.place)
             .args(["peer", "start", &self.name, "--with-parent"])
             .stdin(Stdio::piped())
@@ -154,7 +201,7 @@ impl Peer {
 
     /// By its owner.
     pub fn stop(&mut self) {
-        done(&self.place, &format!("peer stop {}", self.name));
+        self.done(&format!("peer stop {}", self.name));
         let code = self.process.take().expect("it runs").wait().expect("it ends");
         assert!(code.success(), "{}: {code}: {}", self.name, self.log());
     }
@@ -169,7 +216,7 @@ impl Peer {
         {
             panic!("{} has ended ({code}): {}", self.name, self.log());
         }
-        json(&self.place, &format!("peer status {}", self.name))
+        serde_json::from_str(&self.done(&format!("peer status {} --json", self.name))).expect("JSON")
     }
 
     /// What its store holds, whether it runs or not.
