@@ -100,8 +100,8 @@ fn alive(process: &str) -> bool {
     !status.is_empty() && !status.contains("State:\tZ")
 }
 
-/// A network that would run for hours, its processes, and where it builds.
-fn endless(place: &Path) -> (std::process::Child, Vec<String>, PathBuf) {
+/// A network of so many agents that would run for hours, its processes, and where it builds.
+fn endless(place: &Path, agents: usize) -> (std::process::Child, Vec<String>, PathBuf) {
     let task = read(place, "task/task.toml").replace("wakes-per-agent = 200", "wakes-per-agent = 1000000");
     write(place, "task/endless.toml", &task);
     let child = program()
@@ -112,7 +112,7 @@ fn endless(place: &Path) -> (std::process::Child, Vec<String>, PathBuf) {
         .spawn()
         .expect("the program starts");
     let partial = place.join(format!(".run.partial-{}", child.id()));
-    until("all peers run", || partial.join("peers").exists() && processes(&partial).len() == 5);
+    until("all peers run", || partial.join("peers").exists() && processes(&partial).len() == agents);
     let found = processes(&partial);
     assert!(found.iter().all(|process| alive(process)));
     (child, found, partial)
@@ -127,14 +127,14 @@ fn peers_end_with_the_network_however_it_ends() {
         assert!(Command::new("kill").args([signal, process]).status().expect("kill runs").success());
     };
     // By Ctrl-C.
-    let (child, processes, partial) = endless(place);
+    let (child, processes, partial) = endless(place, 5);
     kill("-INT", &child.id().to_string());
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(!processes.iter().any(|process| alive(process)), "children are left");
     assert!(!partial.exists() && !place.join("run").exists());
     // Because one of the peers dies.
-    let (child, processes, _) = endless(place);
+    let (child, processes, _) = endless(place, 5);
     kill("-KILL", &processes[2]);
     let output = child.wait_with_output().expect("it ends");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -142,10 +142,50 @@ fn peers_end_with_the_network_however_it_ends() {
     assert!(said.contains("has ended"), "{said}");
     assert!(!processes.iter().any(|process| alive(process)), "children are left");
     // Killed itself, with no time to say goodbye.
-    let (mut child, processes, _) = endless(place);
+    let (mut child, processes, _) = endless(place, 5);
     kill("-KILL", &child.id().to_string());
     child.wait().expect("it ends");
     until("the peers notice", || !processes.iter().any(|process| alive(process)));
+}
+
+/// Bytes of memory that a process has for itself, with its part of what it shares.
+#[cfg(target_os = "linux")]
+fn memory(process: &str) -> u64 {
+    let text = read(&Path::new("/proc").join(process), "smaps_rollup");
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).expect("a line");
+    1024 * line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+}
+
+/// Ten seconds; with `SOTTOVOCE_SOAK` set, five minutes.
+#[cfg(target_os = "linux")]
+#[test]
+fn fifty_processes_run_within_two_gigabytes() {
+    const AGENTS: usize = 50;
+    let place = place(&format!("--agents {AGENTS} --dimension 20"));
+    let place = place.path();
+    let (mut child, processes, partial) = endless(place, AGENTS);
+    let wakes = || -> Vec<u64> {
+        let status = |folder: &PathBuf| json(place, &format!("peer status {}", folder.display()));
+        peer_folders(&partial).iter().map(|folder| status(folder)["wakes"].as_u64().unwrap_or(0)).collect()
+    };
+    until("everyone wakes", || !wakes().contains(&0));
+    let (before, began) = (wakes(), std::time::Instant::now());
+    let time = std::time::Duration::from_secs(if std::env::var_os("SOTTOVOCE_SOAK").is_some() { 300 } else { 10 });
+    let mut most = 0;
+    while began.elapsed() < time {
+        std::thread::sleep(time / 10);
+        most = most.max(processes.iter().map(|process| memory(process)).sum::<u64>() + memory(&child.id().to_string()));
+    }
+    let made: Vec<u64> = wakes().iter().zip(&before).map(|(after, before)| after - before).collect();
+    let (least, all) = (made.iter().min().expect("peers"), made.iter().sum::<u64>());
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "{AGENTS} processes: {most} bytes at the most; {all} wakes in {seconds:.0} s, {least} at the slowest peer"
+    );
+    assert!(most < 2 << 30, "{most} bytes");
+    assert!(*least > 0, "somebody stalls: {made:?}");
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs").success());
+    child.wait().expect("it ends");
 }
 
 #[test]
