@@ -350,7 +350,9 @@ mod tests {
             }
         }
         let charge = |noise_multiplier, count| Charge::new(Event::Gaussian { noise_multiplier }, count);
-        for other in [vec![charge(20.0, 1), charge(30.0, 1)], vec![charge(30.0, 3)], vec![charge(10.0, 1), charge(40.0, 1)]] {
+        for other in
+            [vec![charge(20.0, 1), charge(30.0, 1)], vec![charge(30.0, 3)], vec![charge(10.0, 1), charge(40.0, 1)]]
+        {
             let ledger = Ledger::from_charges(other).expect("valid");
             let resumed = Gate::resumed(with_asides(false).plan.clone(), ledger, Idealized::new(1, 0));
             assert_eq!(resumed.map(drop), Err(OtherPlan));

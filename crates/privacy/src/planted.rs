@@ -42,8 +42,8 @@ pub enum Bug {
     UnboundedLoss,
     /// The loss is released again and again in one turn of the graph, at no charge.
     LossTwiceInATurn,
-    /// Distances to others are measured from the local model, which nobody has charged for.
-    DistancesOfLocalModels,
+    /// The graph is learned from local models, which nobody has charged for.
+    GraphOfLocalModels,
     /// The loss leaves as it is.
     ExactLoss,
 }
@@ -69,7 +69,7 @@ impl Bug {
         Bug::WarmStartOfAnyPoint,
         Bug::UnboundedLoss,
         Bug::LossTwiceInATurn,
-        Bug::DistancesOfLocalModels,
+        Bug::GraphOfLocalModels,
         Bug::ExactLoss,
     ];
 }
