@@ -5,6 +5,7 @@
 
 use crate::learned::{boosted, linear};
 use crate::load::Loaded;
+use crate::private;
 use crate::report::Sample;
 use crate::score::{mean_and_deviation, scores};
 use crate::task::{Algorithm, Boosting, GraphSource, Predictors};
@@ -12,6 +13,7 @@ use crate::train::{Halt, Progress, Trained, train};
 use sottovoce_algorithms::{Dataset, Problem};
 use sottovoce_core::{Graph, PeerId, Rows};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Comparisons that take more multiplications than this, about a minute, are left out. It is counted from sizes alone, so that
 /// the same task has the same report on every machine.
@@ -30,7 +32,7 @@ const LINEAR: &str = "linear";
 const BOOSTING: &str = "boosting";
 
 /// Runs what a task is compared with. Everyone alone, always; with boosting or a learned graph the whole of the thesis' table, if
-/// `all` are wanted.
+/// `all` are wanted. Of a private task, what others would send is private too.
 pub fn baselines(
     loaded: &Loaded,
     threads: usize,
@@ -57,8 +59,9 @@ pub fn baselines(
         return Ok(baselines);
     }
     baselines.runs.push(run_as_one(own, loaded, threads)?);
-    // Regression is not boosted.
+    // Regression is not boosted, and boosting is not private.
     let other = match loaded.plain.is_some() {
+        _ if loaded.task.privacy.is_some() => None,
         true => Some(linear(loaded)),
         false => loaded.task.boosting.map(|_| boosted(loaded.clone())),
     };
@@ -71,6 +74,10 @@ pub fn baselines(
         informed.problem.graph = oracle.clone();
         // The graph is what the problem has, and not a file that would have to be named.
         informed.task.graph.source = GraphSource::Complete;
+        if let Some(privacy) = &informed.task.privacy {
+            // The same budget, and no losses to spend it on.
+            informed.plan = Some(Arc::new(private::plan(&informed.task, privacy, &informed.problem)?));
+        }
         baselines.runs.push(run(format!("{own}, oracle graph"), &informed, loaded.task.algorithm)?);
     }
     if let Some(other) = &other {
