@@ -9,7 +9,7 @@ use crate::private;
 use crate::report::Sample;
 use crate::score::{mean_and_deviation, scores};
 use crate::task::{Algorithm, Boosting, GraphSource, Predictors};
-use crate::train::{Halt, Progress, Trained, train};
+use crate::train::{Halt, HomeModels, Progress, Trained, train};
 use sottovoce_algorithms::{Dataset, Problem};
 use sottovoce_core::{Graph, PeerId, Rows};
 use std::ops::ControlFlow;
@@ -78,7 +78,8 @@ pub fn baselines(
             // The same budget, and no losses to spend it on.
             informed.plan = Some(Arc::new(private::plan(&informed.task, privacy, &informed.problem)?));
         }
-        baselines.runs.push(run(format!("{own}, oracle graph"), &informed, loaded.task.algorithm)?);
+        let run = run(format!("{own}, oracle graph"), &informed, loaded.task.algorithm)?;
+        baselines.runs.push(at_home(run));
     }
     if let Some(other) = &other {
         let graph = if learned { "learned" } else { "same" };
@@ -90,6 +91,16 @@ pub fn baselines(
         run.samples.iter_mut().for_each(|sample| sample.objective = None);
     }
     Ok(baselines)
+}
+
+/// Of a private run what its agents use: their home models, in the place of what they broadcast.
+fn at_home(mut run: Trained) -> Trained {
+    let Some(HomeModels { models, scores }) = run.home.take() else { return run };
+    let score = mean_and_deviation(&scores);
+    let (score_mean, score_std) = (score.map(|(mean, _)| mean), score.map(|(_, std)| std));
+    let samples = run.samples.last().map(|last| Sample { objective: None, score_mean, score_std, ..*last });
+    let name = format!("home models, {}", run.name);
+    Trained { models, scores, samples: samples.into_iter().collect(), name, home: None, ..run }
 }
 
 /// One model for everyone, from all points as if they were one agent's.

@@ -123,7 +123,8 @@ fn threads_do_not_change_a_bit() {
 fn the_first_graph_does_not_depend_on_data() {
     let mut loaded = task(12, 3, 2, "", "epsilon = 1");
     let GraphSource::Learned(learned) = &loaded.task.graph.source else { panic!("a learned graph") };
-    loaded.task.run.wakes_per_agent = learned.turns.graph_first as u64;
+    // The first graph, and a turn of the models, in which weights rest.
+    loaded.task.run.wakes_per_agent = (learned.turns.graph_first + learned.turns.models) as u64;
     let edges = |loaded: &Loaded| run(loaded, 1).graph.expect("a graph").edges().collect::<Vec<_>>();
     let before = edges(&loaded);
     let mut data = sottovoce_algorithms::Dataset::new(3);

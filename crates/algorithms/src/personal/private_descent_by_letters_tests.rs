@@ -2,6 +2,7 @@
 
 use super::alternating::{Alternating, Turn, Turns};
 use super::graph_learning::{GraphLearning, GraphLearningConfig};
+use super::graph_letter::GraphLetter;
 use super::learner::Learner;
 use super::private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig, WarmStart};
 use super::private_descent_by_letters::*;
@@ -256,6 +257,42 @@ fn a_step_is_the_step_of_private_coordinate_descent() {
     let told = letters.iter().filter(|(_, bytes)| bytes[0] == 0).map(|(to, _)| to.0).collect::<Vec<_>>();
     assert_eq!((letters.len(), told), (4, vec![1, 3]));
     assert_eq!(own_gate.ledger(), expected_gate.ledger());
+}
+
+/// What a peer that asks is told: the released model and the released loss, the same ones in the whole of a turn, however often it asks; and
+/// asking costs nothing.
+#[test]
+fn whoever_asks_again_in_a_turn_is_told_the_same() {
+    let problem = random_problem(2, 9, 2, Loss::Logistic);
+    let regularizer = LogDegree { sparsity: 0.5, offset: LogDegree::OFFSET };
+    let joint = Joint { trade_off: 1.0, strength: 0.5, regularizer };
+    let graph = GraphLearning::new(GraphLearningConfig { joint, sample: 2 }).expect("good parameters");
+    let algorithm = Alternating::new(learner(2, Loss::Logistic, 2, 2), graph, TURNS).expect("good turns");
+    let (shard, mut gate) = (problem.shard(PeerId(0)), gate(2, vec![gaussian(2.0); 2], 1));
+    let mut state = event(0.0, &mut gate, |cx| algorithm.start(shard, cx)).0.expect("nothing leaves");
+    let mut round = 0u8;
+    let mut ask = |now: f64| {
+        round += 1;
+        let question = [&[16u8, round][..], &[0; 7]].concat();
+        let (heard, letters) = event(now, &mut gate, |cx| {
+            let letter = Wire::decode(&question).expect("a question");
+            algorithm.on_letter(&mut state, shard, PeerId(1), letter, cx)
+        });
+        assert_eq!((heard, letters.len()), (Ok(()), 1));
+        let letter = GraphLetter::decode(&letters[0].1).expect("an answer");
+        let GraphLetter::Answer { cost, model, .. } = letter else { panic!("{letter:?}") };
+        let distance = model.distance_squared(algorithm.model(&state, &[])).expect("a model");
+        assert_eq!(distance, 0.0, "the model that everyone may know");
+        (cost, gate.ledger().releases())
+    };
+    // Turns of the graph: before 3, from 5 to 7, from 9 to 11.
+    assert_eq!([ask(0.0), ask(2.9), ask(3.5)], [(0.0, 0); 3]);
+    let first = ask(5.1);
+    assert!(first.0 > 0.0 && first.1 == 1);
+    assert_eq!([ask(5.2), ask(6.9), ask(7.5), ask(8.9)], [first; 4]);
+    let second = ask(9.5);
+    assert!(second.0 != first.0 && second.1 == 2);
+    assert_eq!([ask(10.9), ask(11.5), ask(14.0)], [second; 3], "the plan has no third");
 }
 
 /// An exact learner behind a plan is refused; an exact standing among released ones is our own fault, and stops the program.

@@ -269,7 +269,10 @@ fn every_mistake_in_a_task_names_its_line_and_what_is_accepted() {
             private("schedule = \"corrected\""),
             "line 10: privacy.schedule weighs updates by the edges of a graph that is known; accepted with kind = \"learned\"",
         ),
-        (private("[model]\nstart = \"local\""), "line 11: model.start = \"local\" would send exact local models"),
+        (
+            private("[model]\nstart = \"zero\"").replace("zero", "local"),
+            "line 11: model.start = \"local\" would send exact local models",
+        ),
         (
             private("[model]\nloss = \"squared\"").replace("[privacy]", "[privacy]\nclip = 1"),
             "privacy.losses.bound is missing, and squared losses have no bound of their own; accepted: privacy.losses",
