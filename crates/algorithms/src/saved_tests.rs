@@ -14,6 +14,7 @@ use crate::personal::model_propagation::{ModelPropagation, ModelPropagationConfi
 use crate::personal::private_coordinate_descent::{
     PrivateCoordinateDescent, PrivateCoordinateDescentConfig, WarmStart,
 };
+use crate::personal::private_descent_by_letters::{PrivateDescentByLetters, PrivateDescentByLettersConfig};
 use crate::reference::local::solitary_models;
 use crate::testing::{Mail, boosting_problem, random_problem};
 use crate::{Loss, Problem};
@@ -58,8 +59,10 @@ fn agents() -> impl Iterator<Item = PeerId> {
 
 impl<'p, A: Algorithm + 'p, D: Fn(PeerId) -> A::Data<'p>> World<'p, A, D> {
     fn start(algorithm: &'p A, graph: &'p Graph, data: D, steps: &[Event], seed: u64) -> Self {
-        let plan = (!steps.is_empty())
-            .then(|| Arc::new(Plan::new(steps.to_vec(), f64::INFINITY, 0.5, &Sum).expect("an infinite budget")));
+        // Those that release something besides steps take as much of it.
+        let asides = steps.to_vec();
+        let plan = || Plan::with_asides(steps.to_vec(), asides, f64::INFINITY, 0.5, &Sum).expect("an infinite budget");
+        let plan = (!steps.is_empty()).then(|| Arc::new(plan()));
         let gate = |id: PeerId| match &plan {
             Some(plan) => Gate::planned(plan.clone(), Idealized::new(seed, id.0)),
             None => Gate::unplanned(Idealized::new(seed, id.0)),
@@ -274,6 +277,12 @@ fn for_all(seed: u64, p: usize, check: &mut impl Check) {
     let turns = Turns { graph_first: 8.0, models: 4.0, graph: 4.0 };
     let descent = DescentByLetters::new(Loss::Logistic, 1.0).expect("good parameters");
     check!("alternating, descent", Alternating::new(descent, graph, turns).expect("good turns"), open, []);
+    for (name, warm) in [("alternating, private", None), ("alternating, warm private", Some(warm))] {
+        let config = PrivateDescentByLettersConfig { loss_bound: Some(1.5), updates: 10, model_turns: 5 };
+        let learner = PrivateDescentByLetters::new(new(private(warm)), config).expect("good parameters");
+        let steps = if warm.is_some() { &steps[..] } else { &steps[1..] };
+        check!(name, Alternating::new(learner, graph, turns).expect("good turns"), open, steps);
+    }
     let boosting = boosting(StepSize::Descent, 3);
     check!("alternating, boosting", Alternating::new(boosting, graph, turns).expect("good turns"), open_boosted, []);
 }

@@ -217,3 +217,38 @@ pub(crate) fn boosting_problem(seed: u64, n: usize, k: usize) -> Problem {
     }
     Problem { data, ..problem }
 }
+
+/// One agent's points, and the same with the record `k` replaced.
+pub(crate) fn neighbours(coin: &mut Coin, records: usize, p: usize, extreme: bool) -> [(Vec<f64>, Vec<f64>); 2] {
+    let draw = |coin: &mut Coin| {
+        let size = if extreme { [1e-200, 1e-3, 1.0, 1e6, 1e70][coin.below(5)] } else { 1.0 };
+        normals(coin, p).into_iter().map(|x| x * size).collect::<Vec<f64>>()
+    };
+    let label = |coin: &mut Coin| if coin.below(2) == 0 { 1.0 } else { -1.0 };
+    let features: Vec<f64> = (0..records).flat_map(|_| draw(coin)).collect();
+    let labels: Vec<f64> = (0..records).map(|_| label(coin)).collect();
+    let k = coin.below(records);
+    let (mut other_features, mut other_labels) = (features.clone(), labels.clone());
+    let row = if coin.below(3) == 0 { features[k * p..][..p].iter().map(|x| -x).collect() } else { draw(coin) };
+    other_features[k * p..][..p].copy_from_slice(&row);
+    other_labels[k] = label(coin);
+    [(features, labels), (other_features, other_labels)]
+}
+
+/// By how much the log-ratio of some bin exceeds epsilon, in standard errors, either way round.
+pub(crate) fn excess(worlds: [&[f64]; 2], epsilon: f64, delta: f64) -> f64 {
+    let mut all: Vec<f64> = worlds.concat();
+    all.sort_by(f64::total_cmp);
+    let edges: Vec<f64> = (1..20).map(|k| all[k * all.len() / 20]).collect();
+    let counts = worlds.map(|world| {
+        let mut counts = [0.0f64; 20];
+        world.iter().for_each(|value| counts[edges.partition_point(|edge| edge <= value)] += 1.0);
+        counts
+    });
+    let allowed = delta * worlds[0].len() as f64;
+    let excess = |own: f64, other: f64| {
+        let ratio = libm::log((own - allowed).max(1e-9) / other.max(0.5));
+        (ratio - epsilon) / (1.0 / own.max(1.0) + 1.0 / other.max(0.5)).sqrt()
+    };
+    (0..20).flat_map(|k| [[0, 1], [1, 0]].map(|[a, b]| excess(counts[a][k], counts[b][k]))).fold(f64::MIN, f64::max)
+}

@@ -184,24 +184,17 @@ fn mechanisms(
     watch: Watch<'_>,
 ) -> ControlFlow<(), Vec<MechanismAudit>> {
     let privacy = loaded.task.privacy.expect("only private tasks are audited");
-    let steps = loaded.plan.as_ref().expect("a private task has a plan").steps();
-    let mut events: Vec<Event> = Vec::new();
-    for &step in steps {
-        let alike = |event: &&mut Event| std::mem::discriminant(*event) == std::mem::discriminant(&step);
-        match events.iter_mut().find(alike) {
-            None => events.push(step),
-            Some(known) if noise_of(step) < noise_of(*known) => *known = step,
-            Some(_) => {}
-        }
-    }
+    let plan = loaded.plan.as_ref().expect("a private task has a plan");
     let dimension = loaded.problem.dimension().min(DIMENSION_MAX);
     let mut cases: Vec<(Event, usize, u64)> = Vec::new();
-    for event in events {
+    for event in least_noise(plan.steps()) {
         cases.push((event, 1, settings.releases));
         if !matches!(event, Event::RandomizedResponse { .. }) && dimension > 1 {
             cases.push((event, dimension, settings.releases / dimension as u64));
         }
     }
+    // An aside is one number.
+    cases.extend(least_noise(plan.asides()).into_iter().map(|event| (event, 1, settings.releases)));
     let mut audits = Vec::new();
     for (k, &(event, dimension, trials)) in cases.iter().enumerate() {
         let trials = usize::try_from(trials.max(8)).unwrap_or(usize::MAX);
@@ -219,6 +212,20 @@ fn mechanisms(
         watch("mechanisms", k as u64 + 1, cases.len() as u64)?;
     }
     ControlFlow::Continue(audits)
+}
+
+/// Each kind of mechanism once, with the least noise that it has.
+fn least_noise(steps: &[Event]) -> Vec<Event> {
+    let mut events: Vec<Event> = Vec::new();
+    for &step in steps {
+        let alike = |event: &&mut Event| std::mem::discriminant(*event) == std::mem::discriminant(&step);
+        match events.iter_mut().find(alike) {
+            None => events.push(step),
+            Some(known) if noise_of(step) < noise_of(*known) => *known = step,
+            Some(_) => {}
+        }
+    }
+    events
 }
 
 /// More is more private.

@@ -5,13 +5,15 @@
 
 use crate::learned::{boosted, linear};
 use crate::load::Loaded;
+use crate::private;
 use crate::report::Sample;
 use crate::score::{mean_and_deviation, scores};
 use crate::task::{Algorithm, Boosting, GraphSource, Predictors};
-use crate::train::{Halt, Progress, Trained, train};
+use crate::train::{Halt, HomeModels, Progress, Trained, train};
 use sottovoce_algorithms::{Dataset, Problem};
 use sottovoce_core::{Graph, PeerId, Rows};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Comparisons that take more multiplications than this, about a minute, are left out. It is counted from sizes alone, so that
 /// the same task has the same report on every machine.
@@ -30,7 +32,7 @@ const LINEAR: &str = "linear";
 const BOOSTING: &str = "boosting";
 
 /// Runs what a task is compared with. Everyone alone, always; with boosting or a learned graph the whole of the thesis' table, if
-/// `all` are wanted.
+/// `all` are wanted. Of a private task, what others would send is private too.
 pub fn baselines(
     loaded: &Loaded,
     threads: usize,
@@ -57,8 +59,9 @@ pub fn baselines(
         return Ok(baselines);
     }
     baselines.runs.push(run_as_one(own, loaded, threads)?);
-    // Regression is not boosted.
+    // Regression is not boosted, and boosting is not private.
     let other = match loaded.plain.is_some() {
+        _ if loaded.task.privacy.is_some() => None,
         true => Some(linear(loaded)),
         false => loaded.task.boosting.map(|_| boosted(loaded.clone())),
     };
@@ -71,7 +74,12 @@ pub fn baselines(
         informed.problem.graph = oracle.clone();
         // The graph is what the problem has, and not a file that would have to be named.
         informed.task.graph.source = GraphSource::Complete;
-        baselines.runs.push(run(format!("{own}, oracle graph"), &informed, loaded.task.algorithm)?);
+        if let Some(privacy) = &informed.task.privacy {
+            // The same budget, and no losses to spend it on.
+            informed.plan = Some(Arc::new(private::plan(&informed.task, privacy, &informed.problem)?));
+        }
+        let run = run(format!("{own}, oracle graph"), &informed, loaded.task.algorithm)?;
+        baselines.runs.push(at_home(run));
     }
     if let Some(other) = &other {
         let graph = if learned { "learned" } else { "same" };
@@ -83,6 +91,16 @@ pub fn baselines(
         run.samples.iter_mut().for_each(|sample| sample.objective = None);
     }
     Ok(baselines)
+}
+
+/// Of a private run what its agents use: their home models, in the place of what they broadcast.
+fn at_home(mut run: Trained) -> Trained {
+    let Some(HomeModels { models, scores }) = run.home.take() else { return run };
+    let score = mean_and_deviation(&scores);
+    let (score_mean, score_std) = (score.map(|(mean, _)| mean), score.map(|(_, std)| std));
+    let samples = run.samples.last().map(|last| Sample { objective: None, score_mean, score_std, ..*last });
+    let name = format!("home models, {}", run.name);
+    Trained { models, scores, samples: samples.into_iter().collect(), name, home: None, ..run }
 }
 
 /// One model for everyone, from all points as if they were one agent's.

@@ -3,12 +3,16 @@
 use crate::error::{Mistake, quote};
 use crate::graph::{self, GraphRows};
 use crate::load::Loaded;
+use crate::registry::Heard;
 use crate::rows::{self, Names};
 use crate::task::{Algorithm, BOOSTING_DEFAULTS, GraphSource, LINEAR_DEFAULTS, Learned, Predictors, Task};
 use sottovoce_algorithms::joint::{Joint, LogDegree};
-use sottovoce_algorithms::personal::links::Links;
-use sottovoce_algorithms::{Dataset, Problem, boosting, objective, stumps::Stumps};
-use sottovoce_core::{Graph, PeerId, Rows};
+use sottovoce_algorithms::personal::{
+    home::{Broadcast, Home},
+    links::Links,
+};
+use sottovoce_algorithms::{Dataset, Problem, Shard, boosting, objective, stumps::Stumps};
+use sottovoce_core::{Edge, Graph, PeerId, Peers, Posts, Rows, UNHEARD};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -218,6 +222,23 @@ pub fn losses(loaded: &Loaded, models: &Rows) -> Vec<f64> {
         }
     };
     (0..loaded.problem.agents() as u32).map(|id| loss(PeerId(id))).collect()
+}
+
+/// The home model of an agent that has learned whom to work with, from what it has heard of them.
+pub fn home_model(home: Home, shard: &Shard<'_>, heard: &Heard<'_>, known: impl Fn(PeerId) -> Broadcast) -> Vec<f64> {
+    let edges: Vec<Edge> = heard.iter().map(|&(peer, weight, _)| Edge { peer, weight }).collect();
+    // Row 0 stands for those who have not been heard.
+    let mut versions = Rows::zeros(1, shard.points.dimension);
+    let mut version = |model: &Option<&[f64]>| {
+        model.map_or(UNHEARD, |model| {
+            let k = versions.push_zero();
+            versions.row_mut(k).copy_from_slice(model);
+            k as u32
+        })
+    };
+    let seen: Vec<u32> = heard.iter().map(|(_, _, model)| version(model)).collect();
+    let posts = Posts::PerEdge { versions: &versions, mine: UNHEARD, seen: &seen };
+    home.model(shard, Peers::Listed(&edges), posts, known)
 }
 
 /// The mean weight of a pair within a group, and of one between two; none where there is no such pair.

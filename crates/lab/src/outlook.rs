@@ -57,8 +57,11 @@ pub struct Outlook {
     pub delta: f64,
     /// The accountant that the plan keeps its budget by.
     pub accountant: &'static str,
-    /// The releases of each agent that has data and a neighbour.
+    /// The releases of each agent that has data and a neighbour: the steps of its plan.
     pub releases: Vec<Release>,
+    /// The losses that it releases besides, where the graph is learned.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<Release>,
     /// What all releases cost together, by each accountant: a number, or the text "infinity".
     pub planned: BTreeMap<&'static str, Epsilon>,
     /// Agents by numbers of points.
@@ -122,7 +125,9 @@ pub fn outlook(loaded: &Loaded) -> Option<Outlook> {
         .collect();
     let factor = last_deviation(plan).filter(|_| loaded.task.algorithm == Algorithm::CoordinateDescent);
     let every = sizes.len().div_ceil(AGENTS_MAX).max(1);
-    let clear: Vec<(usize, f64)> = match factor {
+    // A rule of thumb needs to know who hears whom.
+    let known = loaded.edge_count().is_some();
+    let clear: Vec<(usize, f64)> = match factor.filter(|_| known) {
         None => Vec::new(),
         Some(factor) => {
             let heard =
@@ -161,7 +166,8 @@ pub fn outlook(loaded: &Loaded) -> Option<Outlook> {
         epsilon: privacy.epsilon,
         delta: privacy.delta,
         accountant: privacy.accountant.name(),
-        releases: releases(plan),
+        releases: alike(plan.steps()),
+        losses: alike(plan.asides()),
         planned: private::spent(&privacy, std::slice::from_ref(&plan.ledger()))
             .into_iter()
             .map(|(name, cost)| (name, cost.into()))
@@ -200,12 +206,19 @@ pub fn suggested_updates(by_updates: &[(u64, f64)], untuned_home: bool) -> Optio
     clear.map(|&(updates, _)| updates).max().or(by_updates.first().map(|_| 1))
 }
 
-/// The releases of a plan, equal ones together, in their order.
-pub fn releases(plan: &Plan) -> Vec<Release> {
-    plan.ledger().charges().map(|charge| Release { event: charge.event, count: charge.count }).collect()
+/// Equal releases together, in the order of their first.
+fn alike(steps: &[Event]) -> Vec<Release> {
+    let mut alike: Vec<Release> = Vec::new();
+    for &event in steps {
+        match alike.iter_mut().find(|known| known.event == event) {
+            Some(known) => known.count += 1,
+            None => alike.push(Release { event, count: 1 }),
+        }
+    }
+    alike
 }
 
-/// The standard deviation of the last release's noise, over its sensitivity.
+/// The standard deviation of the last update's noise, over its sensitivity.
 fn last_deviation(plan: &Plan) -> Option<f64> {
     match *plan.steps().last()? {
         Event::Gaussian { noise_multiplier } => Some(noise_multiplier),
@@ -270,7 +283,15 @@ impl Outlook {
             ),
             _ => String::new(),
         };
-        format!("Each agent releases {}{scale}.", released.join(", and "))
+        format!("Each agent releases {}{scale}.{}", released.join(", and "), self.losses_in_words())
+    }
+
+    fn losses_in_words(&self) -> String {
+        let Some(Release { event, count }) = self.losses.first() else { return String::new() };
+        let often = if *count == 1 { "once".to_owned() } else { format!("{} times", number::count(*count)) };
+        let law = if matches!(event, Event::Laplace { .. }) { "Laplace" } else { "Gaussian" };
+        let noise = number::significant(size(event), 3);
+        format!(" Its loss it releases {often}, with {law} noise of {noise} times the sensitivity.")
     }
 
     fn in_words(&self, (event, count, least, most): (Event, u64, f64, f64)) -> String {

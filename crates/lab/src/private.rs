@@ -4,7 +4,7 @@ use crate::error::Mistake;
 use crate::ledger_file;
 use crate::load::Loaded;
 use crate::registry::private_descent;
-use crate::task::{AccountantName, Algorithm, Mechanism, NoiseKind, Privacy, Schedule, Task};
+use crate::task::{AccountantName, Algorithm, GraphSource, Losses, Mechanism, NoiseKind, Privacy, Schedule, Task};
 use sottovoce_algorithms::{Problem, personal::home::Broadcast};
 use sottovoce_core::PeerId;
 use sottovoce_privacy::calibrate::{Split, Uncalibrated};
@@ -50,14 +50,47 @@ pub fn plan(task: &Task, privacy: &Privacy, problem: &Problem) -> Result<Plan, M
                 weights(task, privacy, problem, updates).map_err(|error| unplannable(task, privacy, &error))?;
             // pure epsilon = 1 / noise_multiplier, rounded up: a multiplier a little above keeps it within its part.
             let warm = privacy.warm.map(|warm| Event::GammaNorm { noise_multiplier: (1.0 / warm.epsilon).next_up() });
+            let parts = Parts::of(task, privacy);
             let steps = |noise: f64| {
-                let update = |weight: &f64| privacy.event(noise / weight);
-                warm.into_iter().chain(weights.iter().map(update)).collect()
+                let update = |weight: &f64| privacy.event(noise * parts.update / weight);
+                let loss = privacy.event(noise * parts.loss);
+                (warm.into_iter().chain(weights.iter().map(update)).collect(), vec![loss; parts.losses])
             };
-            Plan::with_least_noise(steps, epsilon, delta, accountant)
+            Plan::with_least_noise_and_asides(steps, epsilon, delta, accountant)
         }
     };
     calibrated.map_err(|error| unplannable(task, privacy, &error))
+}
+
+/// How the noise of updates and of losses compares, so that the losses have their share.
+struct Parts {
+    /// How many losses an agent releases.
+    losses: usize,
+    update: f64,
+    loss: f64,
+}
+
+impl Parts {
+    /// A: with T updates, the share s of sum 1 / sigma^2 for Gaussian noise, and of sum 1 / scale for Laplace noise, is the losses'.
+    fn of(task: &Task, privacy: &Privacy) -> Self {
+        let (Some(Losses { share, .. }), Some((_, graphs))) = (privacy.losses, turns(task)) else {
+            return Parts { losses: 0, update: 1.0, loss: 1.0 };
+        };
+        let noise = |part: f64| match privacy.mechanism {
+            Mechanism::Gaussian => 1.0 / libm::sqrt(part),
+            Mechanism::Laplace => 1.0 / part,
+        };
+        let each = share * privacy.updates as f64 / graphs as f64;
+        Parts { losses: graphs as usize, update: noise(1.0 - share), loss: noise(each) }
+    }
+}
+
+/// How many turns a run has, of the models and of the graph after its first, where the graph is learned.
+pub fn turns(task: &Task) -> Option<(u64, u64)> {
+    match &task.graph.source {
+        GraphSource::Learned(learned) => Some(learned.turns.before(task.run.wakes_per_agent as f64)),
+        _ => None,
+    }
 }
 
 fn unplannable(task: &Task, privacy: &Privacy, error: &Uncalibrated) -> Mistake {

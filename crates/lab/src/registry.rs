@@ -5,6 +5,7 @@
 use crate::error::Mistake;
 use crate::learned::joint;
 use crate::load::Loaded;
+use crate::private::turns;
 use crate::task;
 pub use sottovoce_algorithms::Shard;
 use sottovoce_algorithms::joint::LogDegree;
@@ -23,8 +24,9 @@ use sottovoce_algorithms::personal::{
     local::Local,
     model_propagation::{ModelPropagation, ModelPropagationConfig},
     private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig},
+    private_descent_by_letters::{PrivateDescentByLetters, PrivateDescentByLettersConfig},
 };
-use sottovoce_core::Algorithm;
+use sottovoce_core::{Algorithm, PeerId};
 
 /// Something to do with an algorithm, whichever it is.
 pub trait Visitor {
@@ -39,13 +41,18 @@ pub trait Visitor {
 pub struct Probe<S> {
     /// The weights that an agent has learned.
     pub links: Option<fn(&S) -> &Links>,
+    /// Whom it works with now, the weights of the edges to them, and their models as far as it has heard them.
+    pub heard: Option<for<'s> fn(&'s S) -> Heard<'s>>,
     /// The bits that it has sent, where papers count bits.
     pub bits: Option<fn(&S) -> Bits>,
 }
 
+/// Neighbours, their weights and their models.
+pub type Heard<'s> = Vec<(PeerId, f64, Option<&'s [f64]>)>;
+
 impl<S> Default for Probe<S> {
     fn default() -> Self {
-        Probe { links: None, bits: None }
+        Probe { links: None, heard: None, bits: None }
     }
 }
 
@@ -60,6 +67,17 @@ pub fn with_algorithm<V: Visitor>(
     let refused = |error: ConfigError| Mistake::file(&task.source, error.to_string());
     Ok(match (algorithm, task.privacy) {
         (task::Algorithm::CoordinateDescent, Some(privacy)) => {
+            if let (task::GraphSource::Learned(learned), Some((model_turns, _))) = (&task.graph.source, turns(task)) {
+                let loss_bound = privacy.losses.map(|losses| losses.bound);
+                let config = PrivateDescentByLettersConfig { loss_bound, updates: privacy.updates, model_turns };
+                let learner = PrivateDescentByLetters::new(private_descent(loaded, &privacy)?, config);
+                let probe = Probe {
+                    links: Some(State::links),
+                    heard: Some(|me: &State<PrivateDescentByLetters>| me.learner().neighbours().collect()),
+                    bits: None,
+                };
+                return Ok(visitor.visit(&alternating(learner.map_err(refused)?, loaded, learned)?, probe));
+            }
             visitor.visit(&private_descent(loaded, &privacy)?, Probe::default())
         }
         (task::Algorithm::InputPerturbation, privacy) => {
@@ -74,13 +92,18 @@ pub fn with_algorithm<V: Visitor>(
         (task::Algorithm::FrankWolfe, _) => match &task.graph.source {
             task::GraphSource::Learned(learned) => {
                 let algorithm = alternating(frank_wolfe(loaded, 0.0)?, loaded, learned)?;
-                visitor.visit(&algorithm, Probe { links: Some(State::links), bits: Some(|me| me.learner().bits()) })
+                visitor.visit(
+                    &algorithm,
+                    Probe { links: Some(State::links), heard: None, bits: Some(|me| me.learner().bits()) },
+                )
             }
             _ => {
                 // Where every part of the gap is at most an n-th of the tolerance, their sum is at most the tolerance.
                 let gap_min = task.run.tolerance.map_or(0.0, |tolerance| tolerance / problem.agents() as f64);
-                visitor
-                    .visit(&frank_wolfe(loaded, gap_min)?, Probe { links: None, bits: Some(frank_wolfe::State::bits) })
+                visitor.visit(
+                    &frank_wolfe(loaded, gap_min)?,
+                    Probe { links: None, heard: None, bits: Some(frank_wolfe::State::bits) },
+                )
             }
         },
         (task::Algorithm::ModelPropagation, _) => {
@@ -90,7 +113,7 @@ pub fn with_algorithm<V: Visitor>(
         (task::Algorithm::CoordinateDescent, None) => {
             if let task::GraphSource::Learned(learned) = &task.graph.source {
                 let learner = DescentByLetters::new(loss, trade_off).map_err(refused)?;
-                let probe = Probe { links: Some(State::links), bits: None };
+                let probe = Probe { links: Some(State::links), heard: None, bits: None };
                 return Ok(visitor.visit(&alternating(learner, loaded, learned)?, probe));
             }
             let config = CoordinateDescentConfig { dimension, loss, trade_off, start: task.model.start };

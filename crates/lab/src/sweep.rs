@@ -85,10 +85,15 @@ fn settings(loaded: &Loaded, privacy: &Privacy) -> [Vec<(f64, Privacy)>; 2] {
         (epsilon, Privacy { epsilon, warm, ..*privacy })
     };
     let with_updates = |updates: u64| (updates as f64, Privacy { updates, ..*privacy });
-    let has_updates = loaded.task.algorithm == Algorithm::CoordinateDescent;
+    // Where the graph is learned, turns have as many wakes as the task's own number of updates needs.
+    let has_updates = loaded.task.algorithm == Algorithm::CoordinateDescent && private::turns(&loaded.task).is_none();
     let updates = if has_updates { updates_to_try(privacy.updates) } else { Vec::new() };
     // Where no closed form accounts for a plan, making one takes about a second: every other setting will do.
-    let exact = loaded.plan.iter().flat_map(|plan| plan.steps()).all(|step| matches!(step, Event::Gaussian { .. }));
+    let exact = loaded
+        .plan
+        .iter()
+        .flat_map(|plan| plan.steps().iter().chain(plan.asides()))
+        .all(|step| matches!(step, Event::Gaussian { .. }));
     let every = if exact { 1 } else { 2 };
     let thinned = |settings: Vec<(f64, Privacy)>| {
         let kept = settings.into_iter().enumerate().filter(|(k, (_, other))| k % every == 0 || other == privacy);
@@ -157,9 +162,11 @@ pub fn sweep(
 
 /// One run with another setting; none where no noise keeps its budget.
 fn run_with(other: &mut Loaded, loaded: &Loaded, setting: Privacy, threads: usize) -> Result<Option<Trained>, Halt> {
-    // As many wakes as the task's own, and at least as many as such a task has by default.
+    // As many wakes as the task's own, and at least as many as such a task has by default. Where the graph is learned, these are
+    // the turns of the plan.
     let wakes = 20 + 2 * setting.updates + setting.warm.map_or(0, |warm| u64::from(warm.start.wakes));
-    other.task.run.wakes_per_agent = loaded.task.run.wakes_per_agent.max(wakes);
+    let own = loaded.task.run.wakes_per_agent;
+    other.task.run.wakes_per_agent = if private::turns(&loaded.task).is_some() { own } else { own.max(wakes) };
     other.task.privacy = Some(setting);
     let Ok(plan) = private::plan(&other.task, &setting, &other.problem) else { return Ok(None) };
     other.plan = Some(Arc::new(plan));

@@ -171,8 +171,11 @@ impl Visitor for Train<'_> {
                 let known = private::broadcasts(loaded)?;
                 let mut models = Rows::zeros(problem.agents(), problem.dimension());
                 for id in (0..agents as u32).map(PeerId) {
-                    let (shard, peers) = (problem.shard(id), problem.graph.peers(id));
-                    let model = home.model(&shard, peers, simulation.posts(id), |id| known[id.index()]);
+                    let (shard, known) = (problem.shard(id), |id: PeerId| known[id.index()]);
+                    let model = match probe.heard {
+                        None => home.model(&shard, problem.graph.peers(id), simulation.posts(id), known),
+                        Some(heard) => learned::home_model(home, &shard, &heard(simulation.state(id)), known),
+                    };
                     models.row_mut(id.index()).copy_from_slice(&model);
                 }
                 Some(HomeModels { scores: scores_of(&models), models })

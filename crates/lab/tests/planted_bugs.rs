@@ -41,9 +41,12 @@ enum Kind {
     Inputs,
     Faults,
     Exact,
+    Learned,
+    LearnedLaplace,
+    LearnedWarm,
 }
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 11] = [
     Kind::Gaussian,
     Kind::Laplace,
     Kind::Squared,
@@ -52,23 +55,36 @@ const KINDS: [Kind; 8] = [
     Kind::Inputs,
     Kind::Faults,
     Kind::Exact,
+    Kind::Learned,
+    Kind::LearnedLaplace,
+    Kind::LearnedWarm,
 ];
 
 fn load(kind: Kind, seed: u64) -> Loaded {
     let algorithm = if kind == Kind::Inputs { "input-perturbation" } else { "coordinate-descent" };
-    let laplace = matches!(kind, Kind::Laplace | Kind::WarmLaplace | Kind::Inputs);
-    let warm = matches!(kind, Kind::Warm | Kind::WarmLaplace);
+    let laplace = matches!(kind, Kind::Laplace | Kind::WarmLaplace | Kind::Inputs | Kind::LearnedLaplace);
+    let warm = matches!(kind, Kind::Warm | Kind::WarmLaplace | Kind::LearnedWarm);
+    let learned = matches!(kind, Kind::Learned | Kind::LearnedLaplace | Kind::LearnedWarm);
+    // The one without data is named by the oracle's graph alone.
+    let graph = if learned {
+        "kind = \"learned\"\noracle = \"edges.csv\"\nsample = 3\nfirst-wakes = 3\nmodel-wakes = 5\ngraph-wakes = 3"
+    } else {
+        "edges = \"edges.csv\""
+    };
     let mut task = format!(
-        "algorithm = \"{algorithm}\"\n[data]\ntrain = \"train.csv\"\nnormalize = \"{}\"\n[graph]\nedges = \"edges.csv\"\nallow-isolated = true\n\
+        "algorithm = \"{algorithm}\"\n[data]\ntrain = \"train.csv\"\nnormalize = \"{}\"\n[graph]\n{graph}\nallow-isolated = true\n\
          [model]\nloss = \"{}\"\n{}[run]\nseed = {seed}\n[privacy]\nepsilon = 1\ndelta = {}\nmechanism = \"{}\"\nupdates = 3\n",
         if laplace { "l1" } else { "l2" },
         if kind == Kind::Squared { "squared" } else { "logistic" },
         if warm { "start = \"warm\"\n" } else { "" },
-        if kind == Kind::Laplace { "0" } else { "1e-6" },
+        if matches!(kind, Kind::Laplace | Kind::LearnedLaplace) { "0" } else { "1e-6" },
         if laplace { "laplace" } else { "gaussian" },
     );
     if warm {
         task += "warm = { epsilon = 0.3, wakes = 2 }\n";
+    }
+    if learned {
+        task += "losses = { share = 0.5 }\n";
     }
     if kind == Kind::Squared {
         task += "clip = 0.5\n";
@@ -108,6 +124,10 @@ fn expectation(bug: Bug) -> (Kind, Flaw) {
         Bug::ExactIterate => (Kind::Laplace, Flaw::PostsMove),
         Bug::WrongNorm => (Kind::Laplace, Flaw::Sensitivity),
         Bug::WarmStartOfAnyPoint => (Kind::Warm, Flaw::Sensitivity),
+        Bug::UnboundedLoss => (Kind::Learned, Flaw::Sensitivity),
+        Bug::LossTwiceInATurn => (Kind::Learned, Flaw::Uncharged),
+        Bug::GraphOfLocalModels => (Kind::LearnedLaplace, Flaw::PostsMove),
+        Bug::ExactLoss => (Kind::LearnedLaplace, Flaw::PostsMove),
     }
 }
 
@@ -153,7 +173,7 @@ fn clean_runs_raise_no_alarm() {
         assert!(run.releases > 0 && run.trials == 40, "{run:?}");
         assert!(audit.replay.neighbours >= 100 && audit.replay.releases > 0, "{:?}", audit.replay);
         // The records that are tried are bad enough: from models of zero, they move an input by all that its sensitivity allows.
-        let least = if matches!(kind, Kind::Warm | Kind::WarmLaplace) { 0.5 } else { 0.999 };
+        let least = if matches!(kind, Kind::Warm | Kind::WarmLaplace | Kind::LearnedWarm) { 0.5 } else { 0.999 };
         assert!(audit.replay.largest_move > least, "{kind:?}: {:?}", audit.replay);
         assert!(audit.replay.largest_move <= 1.0 + 1e-12, "{kind:?}: {:?}", audit.replay);
     }

@@ -514,7 +514,7 @@ impl<'d, A: Algorithm, D: Disk> Node<'d, A, D> {
 
     /// How many releases its plan has; none without privacy.
     pub fn planned(&self) -> Option<u64> {
-        self.rules.plan.as_ref().map(|plan| plan.steps().len() as u64)
+        self.rules.plan.as_ref().map(|plan| plan.releases())
     }
 
     /// Events so far, in all processes.
@@ -544,8 +544,7 @@ impl<'d, A: Algorithm, D: Disk> Node<'d, A, D> {
 
     /// Whether it has nothing to do: it and its neighbours have not moved for a while, or it has had all its wakes, or its plan is done.
     pub fn is_quiet(&self) -> bool {
-        let planned =
-            self.rules.plan.as_ref().is_some_and(|plan| self.gate.ledger().releases() == plan.steps().len() as u64);
+        let planned = self.rules.plan.as_ref().is_some_and(|plan| self.gate.ledger().releases() == plan.releases());
         let still = self.rules.tolerance.is_some() && self.still >= STILL_WAKES;
         !self.is_asking() && (still || planned || self.rules.wakes_max.is_some_and(|most| self.wakes >= most))
     }

@@ -45,6 +45,8 @@ pub struct Gate<N: ?Sized = dyn Noise> {
     plan: Option<Arc<Plan>>,
     /// Steps of the plan that are done.
     done: usize,
+    /// Asides of the plan that are done.
+    asides_done: usize,
     ledger: Ledger,
     noise: N,
 }
@@ -59,38 +61,34 @@ impl Gate<NoNoise> {
 impl<N: Noise> Gate<N> {
     /// A gate without a plan, as [`Gate::without_privacy`] makes it, for a driver whose gates have one type.
     pub fn unplanned(noise: N) -> Self {
-        Gate { plan: None, done: 0, ledger: Ledger::default(), noise }
+        Gate { plan: None, done: 0, asides_done: 0, ledger: Ledger::default(), noise }
     }
 
     /// A gate with an empty ledger that lets this plan happen, once.
     pub fn planned(plan: Arc<Plan>, noise: N) -> Self {
-        Gate { plan: Some(plan), done: 0, ledger: Ledger::default(), noise }
+        Gate { plan: Some(plan), done: 0, asides_done: 0, ledger: Ledger::default(), noise }
     }
 
     /// The gate of an agent that was here before. It goes on behind the charges of its ledger, which must be the first steps of the
-    /// plan, or, without a plan, exact values.
+    /// plan and the first of its asides, or, without a plan, exact values.
     ///
     /// # Privacy
     /// The ledger is the one that was durable before the last value left. An older one would let steps happen twice, with fresh noise;
     /// whoever keeps ledgers sees to it that there is none.
     pub fn resumed(plan: Option<Arc<Plan>>, ledger: Ledger, noise: N) -> Result<Self, OtherPlan> {
-        let done = usize::try_from(ledger.releases()).map_err(|_| OtherPlan)?;
-        let bare = ledger.charges().map(|charge| Charge::new(charge.event, charge.count));
-        let mut charged = Ledger::default();
-        bare.for_each(|charge| charged.record(charge));
-        let expected = match &plan {
-            None => Ledger::from_charges((done > 0).then(|| Charge::new(Event::Reveal, done as u64))),
-            Some(plan) => {
-                let steps = plan.steps().get(..done).ok_or(OtherPlan)?;
-                Ledger::from_charges(steps.iter().map(|&event| Charge::new(event, 1)))
-            }
+        let released = usize::try_from(ledger.releases()).map_err(|_| OtherPlan)?;
+        let Some(plan) = plan else {
+            let exact = ledger.charges().all(|charge| charge.event == Event::Reveal);
+            let gate = Gate { plan: None, done: 0, asides_done: 0, ledger, noise };
+            return if exact { Ok(gate) } else { Err(OtherPlan) };
         };
-        // A ledger's entries stand in the order of their first release, so equal histories are equal ledgers.
-        if expected.as_ref() != Ok(&charged) {
-            return Err(OtherPlan);
-        }
-        let done = if plan.is_some() { done } else { 0 };
-        Ok(Gate { plan, done, ledger, noise })
+        let asides_most = plan.asides().len().min(released);
+        let fits = |&asides_done: &usize| {
+            let done = released - asides_done;
+            plan.steps().get(..done).is_some_and(|steps| is_history(&ledger, steps, &plan.asides()[..asides_done]))
+        };
+        let asides_done = (0..=asides_most).find(fits).ok_or(OtherPlan)?;
+        Ok(Gate { plan: Some(plan), done: released - asides_done, asides_done, ledger, noise })
     }
 
     /// Where its noise comes from.
@@ -127,26 +125,51 @@ impl<N: Noise + ?Sized> Gate<N> {
         sensitivity: f64,
     ) -> Result<Released<&'v mut [f64]>, Exhausted> {
         let event = self.next().ok_or(Exhausted)?;
-        assert!(sensitivity.is_finite() && sensitivity > 0.0, "a sensitivity of {sensitivity}");
-        assert!(values.iter().all(|value| value.is_finite()), "only finite values can be protected");
-        if let Event::RandomizedResponse { .. } = event {
-            assert!(sensitivity <= 1.0, "one record moves {sensitivity} answers: each needs a step of its own");
-            assert!(values.iter().all(|value| value.abs() == 1.0), "an answer is 1 or -1");
-        }
+        check(event, values, sensitivity);
         self.done += 1;
-        let charge = Charge { event, sensitivity: Some(sensitivity), audience: Audience::Everyone, count: 1 };
-        if !(planted(Bug::UnchargedSecondRelease) && self.done == 2 || self.is_resent()) {
-            self.ledger.record(charge);
+        let charged = !(planted(Bug::UnchargedSecondRelease) && self.done == 2 || self.is_resent());
+        Ok(self.let_out(event, values, sensitivity, charged))
+    }
+
+    /// The same by the next aside of the plan.
+    pub fn release_aside<'v>(
+        &mut self,
+        values: &'v mut [f64],
+        sensitivity: f64,
+    ) -> Result<Released<&'v mut [f64]>, Exhausted> {
+        let event = self.next_aside().ok_or(Exhausted)?;
+        check(event, values, sensitivity);
+        self.asides_done += 1;
+        let planned = self.plan.as_ref().is_some_and(|plan| self.asides_done <= plan.asides().len());
+        Ok(self.let_out(event, values, sensitivity, planned))
+    }
+
+    fn let_out<'v>(
+        &mut self,
+        event: Event,
+        values: &'v mut [f64],
+        sensitivity: f64,
+        charged: bool,
+    ) -> Released<&'v mut [f64]> {
+        if charged {
+            let sensitivity = Some(sensitivity);
+            self.ledger.record(Charge { event, sensitivity, audience: Audience::Everyone, count: 1 });
         }
         // PRIVACY: charged above. The plan holds no `Reveal`, so every step adds noise for this sensitivity.
         self.noise.perturb(event, sensitivity, values);
-        Ok(Released::after_charge(values))
+        Released::after_charge(values)
     }
 
     /// The next step of the plan; `None` when there is no plan, or it is done.
     pub fn next(&self) -> Option<Event> {
         let steps = self.plan.as_ref()?.steps();
         steps.get(self.done).or(steps.last().filter(|_| planted(Bug::FreshNoiseOnResend))).copied()
+    }
+
+    /// The next aside of the plan; `None` when there is no plan, or its asides are done.
+    pub fn next_aside(&self) -> Option<Event> {
+        let asides = self.plan.as_ref()?.asides();
+        asides.get(self.asides_done).or(asides.last().filter(|_| planted(Bug::LossTwiceInATurn))).copied()
     }
 
     /// Whether a test lets this release happen although the plan was done before it.
@@ -163,6 +186,34 @@ impl<N: Noise + ?Sized> Gate<N> {
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
+}
+
+/// What would void the guarantee of a release.
+fn check(event: Event, values: &[f64], sensitivity: f64) {
+    assert!(sensitivity.is_finite() && sensitivity > 0.0, "a sensitivity of {sensitivity}");
+    assert!(values.iter().all(|value| value.is_finite()), "only finite values can be protected");
+    if let Event::RandomizedResponse { .. } = event {
+        assert!(sensitivity <= 1.0, "one record moves {sensitivity} answers: each needs a step of its own");
+        assert!(values.iter().all(|value| value.abs() == 1.0), "an answer is 1 or -1");
+    }
+}
+
+/// Whether a ledger holds exactly these steps and these asides, each list in its order.
+fn is_history(ledger: &Ledger, steps: &[Event], asides: &[Event]) -> bool {
+    let counted = |charges: &mut dyn Iterator<Item = Charge>| {
+        let mut bare = Ledger::default();
+        charges.for_each(|charge| bare.record(Charge::new(charge.event, charge.count)));
+        bare
+    };
+    let charged = counted(&mut ledger.charges().copied());
+    let expected = counted(&mut steps.iter().chain(asides).map(|&event| Charge::new(event, 1)));
+    // A ledger's entries stand in the order of their first release: of one list, equal histories are equal ledgers. Of two, which
+    // list was first is for the clock to say.
+    if asides.is_empty() {
+        return charged == expected;
+    }
+    let same_count = charged.charges().count() == expected.charges().count();
+    same_count && expected.charges().all(|charge| charged.charges().any(|other| other == charge))
 }
 
 #[cfg(test)]
@@ -245,6 +296,67 @@ mod tests {
         assert_eq!(resumed(None, &[Charge::new(gaussian(10.0), 1)]), Err(OtherPlan), "it was private");
         assert_eq!(resumed(None, &[Charge::new(Event::Reveal, 5)]), Ok(0));
         assert_eq!(resumed(None, &[]), Ok(0));
+    }
+
+    /// A plan with asides, and its gate: steps and asides have the same noise where `alike`.
+    fn with_asides(alike: bool) -> Gate<Idealized> {
+        let gaussian = |noise_multiplier| Event::Gaussian { noise_multiplier };
+        let asides = vec![gaussian(if alike { 10.0 } else { 30.0 }); 2];
+        let plan = Plan::with_asides(vec![gaussian(10.0), gaussian(20.0)], asides, 5.0, 1e-3, &Tight).expect("cheap");
+        Gate::planned(Arc::new(plan), Idealized::new(1, 0))
+    }
+
+    /// CHECK 02.i, for two lists: neither takes from the other.
+    #[test]
+    fn steps_and_asides_happen_once_each_in_any_order_of_the_two_lists() {
+        for order in ["ssaa", "sasa", "aass", "asas", "saas", "assa"] {
+            let mut gate = with_asides(false);
+            for kind in order.bytes() {
+                let mut values = [0.0];
+                match kind {
+                    b's' => gate.release(&mut values, 0.5).map(drop).expect("planned"),
+                    _ => gate.release_aside(&mut values, 0.1).map(drop).expect("planned"),
+                }
+                assert!(values[0] != 0.0);
+            }
+            assert_eq!(gate.release(&mut [0.0], 0.5), Err(Exhausted));
+            assert_eq!(gate.release_aside(&mut [0.0], 0.1), Err(Exhausted));
+            let bare = |ledger: &Ledger| {
+                let mut charges: Vec<_> = ledger.charges().map(|c| (format!("{:?}", c.event), c.count)).collect();
+                charges.sort();
+                charges
+            };
+            assert_eq!(bare(gate.ledger()), bare(&gate.plan.as_ref().expect("a plan").ledger()), "{order}");
+        }
+        let mut unplanned = planned(1);
+        assert_eq!(unplanned.release_aside(&mut [0.0], 0.1), Err(Exhausted), "a step is no aside");
+        assert_eq!(unplanned.ledger().releases(), 0);
+    }
+
+    #[test]
+    fn an_agent_that_comes_back_has_only_the_rest_of_its_steps_and_asides() {
+        for alike in [false, true] {
+            for (steps, asides) in (0..=2).flat_map(|steps| (0..=2).map(move |asides| (steps, asides))) {
+                let mut gate = with_asides(alike);
+                (0..asides).for_each(|_| drop(gate.release_aside(&mut [0.0], 0.1).expect("planned")));
+                (0..steps).for_each(|_| drop(gate.release(&mut [0.0], 0.5).expect("planned")));
+                let noise = Idealized::new(2, 0);
+                let mut back = Gate::resumed(gate.plan.clone(), gate.ledger().clone(), noise).expect("the same plan");
+                if !alike {
+                    assert_eq!((back.done, back.asides_done), (steps, asides));
+                }
+                while back.release_aside(&mut [0.0], 0.1).is_ok() || back.release(&mut [0.0], 0.5).is_ok() {}
+                assert_eq!(back.ledger().releases(), 4, "alike: {alike}, {steps} {asides}");
+            }
+        }
+        let charge = |noise_multiplier, count| Charge::new(Event::Gaussian { noise_multiplier }, count);
+        for other in
+            [vec![charge(20.0, 1), charge(30.0, 1)], vec![charge(30.0, 3)], vec![charge(10.0, 1), charge(40.0, 1)]]
+        {
+            let ledger = Ledger::from_charges(other).expect("valid");
+            let resumed = Gate::resumed(with_asides(false).plan.clone(), ledger, Idealized::new(1, 0));
+            assert_eq!(resumed.map(drop), Err(OtherPlan));
+        }
     }
 
     #[test]

@@ -9,9 +9,13 @@ use thiserror::Error;
 /// The cost is computed once, when the plan is made, for all of its steps; after that a [`crate::Gate`] only has to see that
 /// the next release is the next step. A release that is not in the plan is refused, so what was promised is what is spent, and
 /// neither the number of releases nor their noise can depend on data. One plan serves all agents that follow it.
+///
+/// A plan may have *asides*: a second list, in an order of its own, for releases of another kind. Which of the two lists is next is
+/// for a public clock to say, never for the data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     steps: Vec<Event>,
+    asides: Vec<Event>,
     epsilon: f64,
     delta: f64,
 }
@@ -37,12 +41,23 @@ pub enum BadPlan {
 impl Plan {
     /// A plan whose steps together keep (`epsilon`, `delta`) by this accountant.
     pub fn new(steps: Vec<Event>, epsilon: f64, delta: f64, accountant: &dyn Accountant) -> Result<Self, BadPlan> {
-        let cost = accountant.epsilon(&ledger_of(&steps)?, delta);
+        Plan::with_asides(steps, Vec::new(), epsilon, delta, accountant)
+    }
+
+    /// A plan whose steps and asides all together keep (`epsilon`, `delta`) by this accountant.
+    pub fn with_asides(
+        steps: Vec<Event>,
+        asides: Vec<Event>,
+        epsilon: f64,
+        delta: f64,
+        accountant: &dyn Accountant,
+    ) -> Result<Self, BadPlan> {
+        let cost = accountant.epsilon(&ledger_of(steps.iter().chain(&asides))?, delta);
         // PRIVACY: an exact value is never a step, not even of an infinite budget: the gate relies on it.
-        let is_noisy = !steps.contains(&Event::Reveal);
+        let is_noisy = !steps.contains(&Event::Reveal) && !asides.contains(&Event::Reveal);
         // Not `cost > epsilon`: a budget that is no number allows nothing.
         if is_noisy && cost <= epsilon {
-            Ok(Plan { steps, epsilon, delta })
+            Ok(Plan { steps, asides, epsilon, delta })
         } else {
             Err(BadPlan::OverBudget { cost, epsilon, delta })
         }
@@ -56,20 +71,45 @@ impl Plan {
         delta: f64,
         accountant: &dyn Accountant,
     ) -> Result<Self, Uncalibrated> {
-        calibrate::checked(epsilon, delta, steps(1.0).len() as u64)?;
-        let charges = |inverse: f64| steps(1.0 / inverse).into_iter().map(|event| Charge::new(event, 1));
+        Plan::with_least_noise_and_asides(|noise| (steps(noise), Vec::new()), epsilon, delta, accountant)
+    }
+
+    /// The same for a plan with asides: `steps(x)` are its steps and its asides.
+    pub fn with_least_noise_and_asides(
+        steps: impl Fn(f64) -> (Vec<Event>, Vec<Event>),
+        epsilon: f64,
+        delta: f64,
+        accountant: &dyn Accountant,
+    ) -> Result<Self, Uncalibrated> {
+        let all = |noise: f64| {
+            let (steps, asides) = steps(noise);
+            steps.into_iter().chain(asides)
+        };
+        calibrate::checked(epsilon, delta, all(1.0).count() as u64)?;
+        let charges = |inverse: f64| all(1.0 / inverse).map(|event| Charge::new(event, 1));
         let inverse = calibrate::largest(charges, epsilon, delta, accountant).ok_or(Uncalibrated::OutOfReach)?;
-        Plan::new(steps(1.0 / inverse), epsilon, delta, accountant).map_err(|_| Uncalibrated::OutOfReach)
+        let (steps, asides) = steps(1.0 / inverse);
+        Plan::with_asides(steps, asides, epsilon, delta, accountant).map_err(|_| Uncalibrated::OutOfReach)
     }
 
     /// The plan of an agent that has nothing to tell about: no release at all.
     pub fn nothing() -> Self {
-        Plan { steps: Vec::new(), epsilon: 0.0, delta: 0.0 }
+        Plan { steps: Vec::new(), asides: Vec::new(), epsilon: 0.0, delta: 0.0 }
     }
 
     /// The releases, in their order.
     pub fn steps(&self) -> &[Event] {
         &self.steps
+    }
+
+    /// The releases of another kind, in an order of their own.
+    pub fn asides(&self) -> &[Event] {
+        &self.asides
+    }
+
+    /// How many releases there are in all.
+    pub fn releases(&self) -> u64 {
+        (self.steps.len() + self.asides.len()) as u64
     }
 
     /// The budget: epsilon.
@@ -84,12 +124,12 @@ impl Plan {
 
     /// What the ledger will say when all is released, but for the sensitivities.
     pub fn ledger(&self) -> Ledger {
-        ledger_of(&self.steps).expect("the steps were checked when the plan was made")
+        ledger_of(self.steps.iter().chain(&self.asides)).expect("the steps were checked when the plan was made")
     }
 }
 
-fn ledger_of(steps: &[Event]) -> Result<Ledger, BadCharge> {
-    Ledger::from_charges(steps.iter().map(|&event| Charge::new(event, 1)))
+fn ledger_of<'e>(steps: impl Iterator<Item = &'e Event>) -> Result<Ledger, BadCharge> {
+    Ledger::from_charges(steps.map(|&event| Charge::new(event, 1)))
 }
 
 #[cfg(test)]
@@ -109,6 +149,21 @@ mod tests {
         assert!(matches!(Plan::new(steps(1), f64::NAN, 0.1, &Tight), Err(BadPlan::OverBudget { .. })));
         let broken = vec![Event::Gaussian { noise_multiplier: f64::NAN }];
         assert!(matches!(Plan::new(broken, 1.0, 0.1, &Tight), Err(BadPlan::Step(_))));
+    }
+
+    #[test]
+    fn asides_are_part_of_the_budget() {
+        let steps = |count| vec![Event::Laplace { noise_multiplier: 8.0 }; count];
+        assert!(Plan::with_asides(steps(5), steps(3), 1.0, 0.0, &Sum).is_ok());
+        assert!(matches!(Plan::with_asides(steps(5), steps(4), 1.0, 0.0, &Sum), Err(BadPlan::OverBudget { .. })));
+        let exact = Plan::with_asides(steps(1), vec![Event::Reveal], f64::INFINITY, 0.0, &Sum);
+        assert!(matches!(exact, Err(BadPlan::OverBudget { .. })), "an exact value is never planned");
+        let laplace = |noise_multiplier| Event::Laplace { noise_multiplier };
+        let both = |noise: f64| (vec![laplace(noise); 3], vec![laplace(2.0 * noise); 2]);
+        let plan = Plan::with_least_noise_and_asides(both, 1.0, 0.0, &Sum).expect("in reach");
+        // 3 / x + 2 / (2 x) = 1
+        assert!(plan.steps().iter().all(|&step| (step.pure_epsilon() - 0.25).abs() < 1e-8), "{plan:?}");
+        assert_eq!((plan.asides().len(), plan.releases(), plan.ledger().releases()), (2, 5, 5));
     }
 
     #[test]

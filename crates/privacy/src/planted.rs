@@ -38,11 +38,19 @@ pub enum Bug {
     WrongNorm,
     /// Points are not held to the bound that a warm start's sensitivity takes for granted.
     WarmStartOfAnyPoint,
+    /// Losses are not cut to their bound before they are averaged.
+    UnboundedLoss,
+    /// The loss is released again and again in one turn of the graph, at no charge.
+    LossTwiceInATurn,
+    /// The graph is learned from local models, which nobody has charged for.
+    GraphOfLocalModels,
+    /// The loss leaves as it is.
+    ExactLoss,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 16] = [
+    pub const ALL: [Bug; 20] = [
         Bug::NoNoiseOnOneCoordinate,
         Bug::ScaleHalved,
         Bug::SensitivityWithoutFactorTwo,
@@ -59,6 +67,10 @@ impl Bug {
         Bug::ExactIterate,
         Bug::WrongNorm,
         Bug::WarmStartOfAnyPoint,
+        Bug::UnboundedLoss,
+        Bug::LossTwiceInATurn,
+        Bug::GraphOfLocalModels,
+        Bug::ExactLoss,
     ];
 }
 

@@ -6,7 +6,7 @@
 //!
 //! | time | a wake |
 //! |---|---|
-//! | before `graph_first` | graph: the first graph comes from purely local models |
+//! | before `graph_first` | graph: the first graph comes from purely local models, or from released ones |
 //! | then, for `models` | model, with the neighbours of the moment |
 //! | then, for `graph` | graph |
 //! | then | from the second line again |
@@ -22,11 +22,12 @@
 //! the local ones; no threshold is applied to the graph, whose zeros are exact.
 //!
 //! # Privacy
-//! Every letter is revealed: epsilon = infinity. Behind a plan the first letter is refused, and nothing leaves. A private
-//! variant would have to charge for losses as well (thesis, section 2.4.3).
+//! With an exact learner every letter is revealed: epsilon = infinity, and behind a plan the first letter is refused. With
+//! [`super::private_descent_by_letters`] the graph part sees nothing of the agent but what it has released, so its letters are
+//! post-processing. Proof: `crates/privacy/proofs/private-graph.md`.
 
 use super::config::{ConfigError, positive};
-use super::graph_learning::{GraphLearning, Neighbourhood, Placed};
+use super::graph_learning::{GraphLearning, Neighbourhood};
 use super::graph_letter::{GraphLetter, KIND_MIN};
 use super::learner::Learner;
 use super::links::Links;
@@ -62,17 +63,31 @@ impl Default for Turns {
 /// Whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// Models move.
-    Models,
-    /// Weights move.
-    Graph,
+    /// Models move. Turns of models count from zero.
+    Models(u64),
+    /// Weights move. The first graph is zero, and the turn behind turn k of the models is k + 1.
+    Graph(u64),
 }
 
 impl Turns {
     /// Whose turn it is at a time.
     pub fn at(&self, now: Time) -> Turn {
         let since = now.0 - self.graph_first;
-        if since >= 0.0 && since % (self.models + self.graph) < self.models { Turn::Models } else { Turn::Graph }
+        if since < 0.0 {
+            return Turn::Graph(0);
+        }
+        let round = self.models + self.graph;
+        // The remainder is exact, so both say the same at the very edge of a turn.
+        let rest = since % round;
+        let count = libm::round((since - rest) / round) as u64;
+        if rest < self.models { Turn::Models(count) } else { Turn::Graph(count + 1) }
+    }
+
+    /// How many turns of models, and of the graph after its first, begin before a time.
+    pub fn before(&self, end: f64) -> (u64, u64) {
+        let (since, round) = (end - self.graph_first, self.models + self.graph);
+        let begun = |lead: f64| if since > lead { libm::ceil((since - lead) / round) as u64 } else { 0 };
+        (begun(0.0), begun(self.models))
     }
 }
 
@@ -166,13 +181,17 @@ impl<L: Learner + 'static, R: Regularizer> Algorithm for Alternating<L, R> {
     }
 
     fn start(&self, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<State<L>, Exhausted> {
-        Ok(State { learner: self.learner.enter(shard), neighbourhood: Neighbourhood::new(cx.me) })
+        let mut learner = self.learner.enter(shard);
+        self.learner.begin(&mut learner, shard, cx)?;
+        Ok(State { learner, neighbourhood: Neighbourhood::new(cx.me).of(L::ORIGIN) })
     }
 
     fn on_wake(&self, me: &mut State<L>, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
-        match self.turns.at(cx.now) {
-            Turn::Models => self.learner.learn(&mut me.learner, shard, cx),
-            Turn::Graph => {
+        let turn = self.turns.at(cx.now);
+        self.learner.turn(&mut me.learner, shard, turn, cx)?;
+        match turn {
+            Turn::Models(_) => self.learner.learn(&mut me.learner, shard, cx),
+            Turn::Graph(_) => {
                 let moved = self.graph.wake(&mut me.neighbourhood, cx)?;
                 self.relink(me, cx)?;
                 Ok(Activity { moved })
@@ -191,9 +210,9 @@ impl<L: Learner + 'static, R: Regularizer> Algorithm for Alternating<L, R> {
         match letter {
             Letter::Model(letter) => self.learner.hear(&mut me.learner, from, letter, cx),
             Letter::Graph(letter) => {
-                let cost = self.learner.cost(&mut me.learner, shard);
-                let placed = Placed { model: self.learner.model(&me.learner), cost };
-                self.graph.hear(&mut me.neighbourhood, placed, from, letter, cx)?;
+                self.learner.turn(&mut me.learner, shard, self.turns.at(cx.now), cx)?;
+                let standing = self.learner.standing(&mut me.learner, shard);
+                self.graph.hear(&mut me.neighbourhood, standing, from, letter, cx)?;
                 Ok(self.relink(me, cx)?)
             }
         }
@@ -214,7 +233,8 @@ impl<L: Learner + 'static, R: Regularizer> Algorithm for Alternating<L, R> {
         saved::expect_same(neighbours)?;
         let (neighbourhood, learner): (Neighbourhood, _) = saved::read_first(saved)?;
         neighbourhood.check(cx.me, cx.peers)?;
-        Ok(State { learner: self.learner.resume(learner, shard, cx.peers)?, neighbourhood })
+        let learner = self.learner.resume(learner, shard, cx.peers)?;
+        Ok(State { learner, neighbourhood: neighbourhood.of(L::ORIGIN) })
     }
 
     fn model<'a>(&self, me: &'a State<L>, _posted: &'a [f64]) -> &'a [f64] {

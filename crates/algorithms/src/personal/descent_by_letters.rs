@@ -12,12 +12,12 @@
 //! each neighbour holds a copy.
 
 use super::config::{ConfigError, positive};
+use super::copies::Copies;
 use super::learner::Learner;
 use crate::kernel::{self, Arithmetic, Simd};
 use crate::objective::{local_smoothness, local_value};
 use crate::reference::local::solitary_model;
 use crate::{Loss, Shard, saved};
-use serde::{Deserialize, Serialize};
 use sottovoce_core::{Activity, CannotResume, Cx, PeerId, Peers, Reject, Wire, wire::Numbers};
 use sottovoce_privacy::Exhausted;
 
@@ -45,20 +45,9 @@ pub struct State {
     version: u64,
     /// alpha_i.
     alpha: f64,
-    /// Sorted by peer.
-    neighbours: Vec<Neighbour>,
+    neighbours: Copies,
     /// c_i L_i at the model.
     cost: Option<f64>,
-}
-
-/// What an agent knows of a neighbour.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Neighbour {
-    peer: PeerId,
-    weight: f64,
-    copy: Vec<f64>,
-    /// One more than the version of the copy; zero while nothing is known.
-    heard: u64,
 }
 
 /// A letter about a model.
@@ -117,14 +106,14 @@ impl Learner for DescentByLetters {
 
     fn enter(&self, shard: Shard<'_>) -> State {
         let alpha = self.alpha(&shard);
-        State { model: solitary_model(&shard), version: 0, alpha, neighbours: Vec::new(), cost: None }
+        State { model: solitary_model(&shard), version: 0, alpha, neighbours: Copies::default(), cost: None }
     }
 
     fn learn(&self, me: &mut State, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
         if me.neighbours.is_empty() {
             return Ok(Activity { moved: 0.0 });
         }
-        for neighbour in me.neighbours.iter().filter(|neighbour| neighbour.heard == 0) {
+        for neighbour in me.neighbours.iter().filter(|neighbour| neighbour.model().is_none()) {
             send(neighbour.peer, Letter::Ask, cx)?;
         }
         let p = me.model.len();
@@ -143,37 +132,20 @@ impl Learner for DescentByLetters {
     }
 
     fn hear(&self, me: &mut State, from: PeerId, letter: Letter<'_>, cx: &mut Cx<'_>) -> Result<(), Reject> {
-        let at = me.position(from).map_err(|_| Reject::NotANeighbour)?;
+        me.neighbours.expect(from)?;
         match letter {
             Letter::Ask => {
                 // PRIVACY: the exact model, to a neighbour and whoever listens: epsilon = infinity.
                 let letter = cx.gate.reveal(Letter::Model { version: me.version, model: Numbers::Plain(&me.model) })?;
                 cx.outbox.send(from, letter);
+                Ok(())
             }
-            Letter::Model { version, model } => {
-                let heard = version.checked_add(1).ok_or(Reject::Malformed)?;
-                let neighbour = &mut me.neighbours[at];
-                if heard < neighbour.heard {
-                    return Err(Reject::OutOfTurn);
-                }
-                model.copy_to(&mut neighbour.copy)?;
-                neighbour.heard = heard;
-            }
+            Letter::Model { version, model } => me.neighbours.keep(from, version, model),
         }
-        Ok(())
     }
 
     fn relink(&self, me: &mut State, peer: PeerId, weight: f64, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
-        match me.position(peer) {
-            Ok(at) if weight > 0.0 => me.neighbours[at].weight = weight,
-            Ok(at) => drop(me.neighbours.remove(at)),
-            Err(at) if weight > 0.0 => {
-                send(peer, Letter::Ask, cx)?;
-                me.neighbours.insert(at, Neighbour { peer, weight, copy: vec![0.0; me.model.len()], heard: 0 });
-            }
-            Err(_) => {}
-        }
-        Ok(())
+        if me.neighbours.relink(peer, weight, me.model.len()) { send(peer, Letter::Ask, cx) } else { Ok(()) }
     }
 
     fn cost(&self, me: &mut State, shard: Shard<'_>) -> f64 {
@@ -185,23 +157,15 @@ impl Learner for DescentByLetters {
     }
 
     fn resume(&self, saved: &[u8], shard: Shard<'_>, peers: Peers<'_>) -> Result<State, CannotResume> {
-        let (model, version, neighbours): (Vec<f64>, u64, Vec<Neighbour>) = saved::read(saved)?;
+        let (model, version, neighbours): (Vec<f64>, u64, Copies) = saved::read(saved)?;
         let p = shard.points.dimension;
         saved::check(saved::is_vector(&model, p) && saved::is_count(version))?;
-        let known = |neighbour: &Neighbour| saved::is_weight(neighbour.weight) && saved::is_vector(&neighbour.copy, p);
-        saved::check(neighbours.iter().all(known))?;
-        saved::check(saved::are_neighbours(peers, neighbours.iter().map(|neighbour| neighbour.peer)))?;
+        neighbours.check(p, peers)?;
         Ok(State { model, version, alpha: self.alpha(&shard), neighbours, cost: None })
     }
 
     fn model<'a>(&self, me: &'a State) -> &'a [f64] {
         &me.model
-    }
-}
-
-impl State {
-    fn position(&self, peer: PeerId) -> Result<usize, usize> {
-        self.neighbours.binary_search_by_key(&peer, |neighbour| neighbour.peer)
     }
 }
 
@@ -224,15 +188,9 @@ impl Arithmetic for Update<'_> {
     fn run<S: Simd>(self, simd: S) -> f64 {
         let Update { me, weight, shard, model, gradient } = self;
         let (theta, alpha) = (&me.model[..], me.alpha);
-        // Of a neighbour that has not been heard nothing is known: it does not pull.
-        let copy = |neighbour: &'_ Neighbour| neighbour.heard > 0;
-        let row = |k: usize| {
-            let neighbour = &me.neighbours[k];
-            (neighbour.weight, if copy(neighbour) { &neighbour.copy[..] } else { theta })
-        };
-        kernel::add_weighted_rows(simd, me.neighbours.len(), row, model);
+        kernel::add_weighted_rows(simd, me.neighbours.len(), |k| me.neighbours.row(k, theta), model);
         kernel::add_gradient_inline(simd, shard.loss, shard.points, theta, gradient);
-        let degree: f64 = me.neighbours.iter().map(|neighbour| neighbour.weight).sum();
+        let degree = me.neighbours.degree();
         // theta_i <- (1 - alpha) theta_i + alpha (sum_j W_ij/D_ii theta_j - mu c_i (g/m + 2 lambda theta_i))   [2018, eq. 4]
         let keep = 1.0 - alpha - 2.0 * alpha * weight * shard.regularization;
         let descend = if shard.points.is_empty() { 0.0 } else { alpha * weight / shard.points.len() as f64 };

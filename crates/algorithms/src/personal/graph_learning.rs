@@ -23,12 +23,12 @@
 
 use super::config::{ConfigError, at_least_one, positive};
 use super::graph_letter::{GraphLetter, Theta};
-use super::links::{Links, send};
+use super::links::{Links, Origin, send};
 use crate::joint::{Joint, Regularizer};
 use crate::saved;
 use serde::{Deserialize, Serialize};
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, PeerId, Peers, Reject, wire::Numbers};
-use sottovoce_privacy::Exhausted;
+use sottovoce_privacy::{Exhausted, Released};
 
 /// Doublings of L before a block is left alone: what remains is rounding.
 const DOUBLINGS_MAX: usize = 200;
@@ -103,11 +103,41 @@ pub struct Placed<'d> {
     pub cost: f64,
 }
 
+/// A place, and how much of it may be told.
+#[derive(Clone, Copy, Debug)]
+pub enum Standing<'d> {
+    /// The exact model and loss: whatever follows from them is revealed.
+    Exact(Placed<'d>),
+    /// A model and a loss that have been released: what follows from them is post-processing.
+    Released(Released<Placed<'d>>),
+}
+
+impl<'d> Standing<'d> {
+    fn origin(&self) -> Origin {
+        match self {
+            Standing::Exact(_) => Origin::Exact,
+            Standing::Released(_) => Origin::Released,
+        }
+    }
+
+    fn placed(self) -> Placed<'d> {
+        match self {
+            Standing::Exact(placed) => placed,
+            Standing::Released(placed) => placed.into_inner(),
+        }
+    }
+}
+
 impl Neighbourhood {
     /// No weights yet.
     pub fn new(me: PeerId) -> Self {
         let (sample, drawn) = (Vec::new(), Vec::new());
         Neighbourhood { links: Links::new(me), round: 0, sample, drawn, smoothness: 1.0 }
+    }
+
+    /// The same, for an agent whose letters come from another origin.
+    pub(super) fn of(self, origin: Origin) -> Self {
+        Neighbourhood { links: self.links.of(origin), ..self }
     }
 
     /// Refuses what this agent's neighbourhood cannot be.
@@ -142,7 +172,7 @@ impl<R: Regularizer> GraphLearning<R> {
         cx.peers.sample(self.sample, &mut cx.coin, &mut me.drawn);
         me.sample.clear();
         for &peer in &me.drawn {
-            send(peer, GraphLetter::Ask { round: me.round }, cx)?;
+            send(peer, GraphLetter::Ask { round: me.round }, me.links.origin(), cx)?;
             me.sample.push(Candidate { peer, answer: None });
         }
         me.links.put_right(cx)?;
@@ -150,20 +180,26 @@ impl<R: Regularizer> GraphLearning<R> {
     }
 
     /// A letter about the graph.
+    ///
+    /// # Panics
+    /// When the standing has another origin than the neighbourhood: exact values must never leave as post-processing.
     pub(super) fn hear(
         &self,
         me: &mut Neighbourhood,
-        placed: Placed<'_>,
+        standing: Standing<'_>,
         from: PeerId,
         letter: GraphLetter<'_>,
         cx: &mut Cx<'_>,
     ) -> Result<(), Reject> {
+        assert_eq!(standing.origin(), me.links.origin(), "one agent, one origin");
+        let placed = standing.placed();
         cx.peers.position(from).ok_or(Reject::NotANeighbour)?;
         match letter {
             GraphLetter::Ask { round } => {
                 let (as_of, degree, weight) = (me.links.clock(), me.links.degree(), me.links.weight(from));
                 let (cost, model) = (placed.cost, Theta::Dense(Numbers::Plain(placed.model)));
-                Ok(send(from, GraphLetter::Answer { round, as_of, cost, degree, weight, model }, cx)?)
+                let answer = GraphLetter::Answer { round, as_of, cost, degree, weight, model };
+                Ok(send(from, answer, me.links.origin(), cx)?)
             }
             GraphLetter::Answer { round, as_of, cost, degree, weight, model } => {
                 let distance = model.distance_squared(placed.model)?;
@@ -294,7 +330,7 @@ impl<R: Regularizer> Algorithm for GraphLearning<R> {
     ) -> Result<(), Reject> {
         // Nobody acts on changed weights here, and a peer can change one with every letter.
         me.neighbourhood.links.changed().clear();
-        self.hear(&mut me.neighbourhood, placed, from, letter, cx)
+        self.hear(&mut me.neighbourhood, Standing::Exact(placed), from, letter, cx)
     }
 
     fn save(&self, me: &State, out: &mut Vec<u8>) {

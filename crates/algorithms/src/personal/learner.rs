@@ -1,5 +1,8 @@
 //! The model part of an agent whose neighbours may change.
 
+use super::alternating::Turn;
+use super::graph_learning::{Placed, Standing};
+use super::links::Origin;
 use crate::Shard;
 use sottovoce_core::{Activity, CannotResume, Cx, PeerId, Peers, Reject, Wire};
 use sottovoce_privacy::Exhausted;
@@ -12,9 +15,21 @@ pub trait Learner: Sync {
     type State: Send;
     /// What it sends.
     type Letter<'a>: Wire<'a>;
+    /// What its part in the graph comes from; [`Learner::standing`] is of this kind.
+    const ORIGIN: Origin = Origin::Exact;
 
     /// The agent enters, without neighbours and with a model from its own data alone.
     fn enter(&self, shard: Shard<'_>) -> Self::State;
+
+    /// The agent has entered a network: what it releases before its first wake.
+    fn begin(&self, _me: &mut Self::State, _shard: Shard<'_>, _cx: &mut Cx<'_>) -> Result<(), Exhausted> {
+        Ok(())
+    }
+
+    /// Whose turn it is, told at each wake and with each letter about the graph.
+    fn turn(&self, _me: &mut Self::State, _shard: Shard<'_>, _turn: Turn, _cx: &mut Cx<'_>) -> Result<(), Exhausted> {
+        Ok(())
+    }
 
     /// One step, and the news of it to all neighbours. Without neighbours nothing is sent.
     fn learn(&self, me: &mut Self::State, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted>;
@@ -28,6 +43,12 @@ pub trait Learner: Sync {
 
     /// c_u F_u at the model. Computed once for each model.
     fn cost(&self, me: &mut Self::State, shard: Shard<'_>) -> f64;
+
+    /// What the graph part may know of the agent.
+    fn standing<'a>(&self, me: &'a mut Self::State, shard: Shard<'_>) -> Standing<'a> {
+        let cost = self.cost(me, shard);
+        Standing::Exact(Placed { model: self.model(me), cost })
+    }
 
     /// Appends what the agent must find again when it comes back.
     fn save(&self, me: &Self::State, out: &mut Vec<u8>);

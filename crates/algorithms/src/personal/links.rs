@@ -21,10 +21,20 @@ use super::graph_letter::GraphLetter;
 use crate::saved;
 use serde::{Deserialize, Serialize};
 use sottovoce_core::{CannotResume, Cx, PeerId, Peers, Reject};
-use sottovoce_privacy::Exhausted;
+use sottovoce_privacy::{Exhausted, Public, Released};
 
 /// Changes of weights before the degree is summed up anew.
 const SUMMED_EVERY: u32 = 64;
+
+/// What the weights of an agent come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// Its exact model and loss: each letter is revealed.
+    #[default]
+    Exact,
+    /// Nothing but what it has released: letters are post-processing.
+    Released,
+}
 
 /// Where a pair is stored, or would be.
 type Place = Result<usize, usize>;
@@ -33,6 +43,9 @@ type Place = Result<usize, usize>;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Links {
     me: PeerId,
+    /// Never read from bytes, which could be damaged: whoever resumes an agent says it again.
+    #[serde(skip)]
+    origin: Origin,
     /// Sorted by peer.
     links: Vec<Link>,
     /// d_u, carried along.
@@ -66,10 +79,11 @@ fn keeper(a: PeerId, b: PeerId) -> PeerId {
 }
 
 impl Links {
-    /// No pairs yet.
+    /// No pairs yet, of an agent that tells its exact model and loss.
     pub fn new(me: PeerId) -> Self {
         Links {
             me,
+            origin: Origin::Exact,
             links: Vec::new(),
             degree: 0.0,
             peak: 0.0,
@@ -91,6 +105,16 @@ impl Links {
         saved::check(self.links.iter().all(possible))?;
         let known = self.changed.iter().all(|peer| peers.position(*peer).is_some());
         saved::check(known && self.moved >= 0.0 && self.moved.is_finite())
+    }
+
+    /// The same pairs, from another origin on.
+    pub(super) fn of(self, origin: Origin) -> Self {
+        Links { origin, ..self }
+    }
+
+    /// What the weights come from.
+    pub(super) fn origin(&self) -> Origin {
+        self.origin
     }
 
     /// w_uv.
@@ -143,7 +167,7 @@ impl Links {
         if self.keeps(peer) {
             self.settle(peer, self.find(peer), weight, cx)
         } else {
-            send(peer, GraphLetter::Propose { as_of, weight }, cx)
+            send(peer, GraphLetter::Propose { as_of, weight }, self.origin, cx)
         }
     }
 
@@ -180,7 +204,7 @@ impl Links {
         }
         let truth = self.weight(peer);
         if truth.to_bits() != weight.to_bits() {
-            send(peer, GraphLetter::Settle { as_of: self.clock, weight: truth }, cx)?;
+            send(peer, GraphLetter::Settle { as_of: self.clock, weight: truth }, self.origin, cx)?;
         }
         Ok(())
     }
@@ -194,15 +218,15 @@ impl Links {
         let Link { peer, weight, .. } = self.links[at];
         self.turn = peer;
         if self.keeps(peer) {
-            send(peer, GraphLetter::Settle { as_of: self.clock, weight }, cx)
+            send(peer, GraphLetter::Settle { as_of: self.clock, weight }, self.origin, cx)
         } else {
-            send(peer, GraphLetter::Check { weight }, cx)
+            send(peer, GraphLetter::Check { weight }, self.origin, cx)
         }
     }
 
     fn settle(&mut self, peer: PeerId, place: Place, weight: f64, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
         let as_of = self.clock + 1;
-        send(peer, GraphLetter::Settle { as_of, weight }, cx)?;
+        send(peer, GraphLetter::Settle { as_of, weight }, self.origin, cx)?;
         self.clock = as_of;
         if weight == 0.0 {
             self.dropped = as_of;
@@ -246,9 +270,14 @@ impl Links {
 }
 
 /// Sends a letter about the graph.
-pub(super) fn send(to: PeerId, letter: GraphLetter<'_>, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
-    // PRIVACY: weights follow from the exact models and losses of both ends, and answers hold them: epsilon = infinity.
-    let letter = cx.gate.reveal(letter)?;
+pub(super) fn send(to: PeerId, letter: GraphLetter<'_>, origin: Origin, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
+    let letter = match origin {
+        // PRIVACY: weights follow from the exact models and losses of both ends, and answers hold them: epsilon = infinity.
+        Origin::Exact => cx.gate.reveal(letter)?,
+        // PRIVACY: weights, degrees and clocks follow from letters and from what this agent has released, and answers hold
+        // that: `GraphLearning::hear` takes nothing else of such an agent. Proof: `crates/privacy/proofs/private-graph.md`.
+        Origin::Released => Released::from(Public::declare(letter)),
+    };
     cx.outbox.send(to, letter);
     Ok(())
 }

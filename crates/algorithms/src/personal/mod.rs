@@ -7,6 +7,7 @@ pub mod alone;
 pub mod alternating;
 mod config;
 pub mod coordinate_descent;
+mod copies;
 pub mod descent_by_letters;
 pub mod frank_wolfe;
 pub mod frank_wolfe_letter;
@@ -26,6 +27,9 @@ pub mod model_propagation;
 pub mod private_coordinate_descent;
 #[cfg(test)]
 mod private_coordinate_descent_tests;
+pub mod private_descent_by_letters;
+#[cfg(test)]
+mod private_descent_by_letters_tests;
 pub mod sparse;
 
 pub use config::ConfigError;

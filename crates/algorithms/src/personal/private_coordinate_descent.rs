@@ -36,7 +36,7 @@ use crate::{
 };
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, NoLetter, Peers, Posts};
 use sottovoce_privacy::{
-    Event, Exhausted, Plan, Public, Released,
+    Event, Exhausted, Gate, Plan, Public, Released,
     planted::{Bug, planted},
     sensitivity::{self, Norm},
 };
@@ -122,6 +122,11 @@ impl PrivateCoordinateDescent {
         Ok(PrivateCoordinateDescent { config, smoothness })
     }
 
+    /// The hyper-parameters.
+    pub(super) fn config(&self) -> &PrivateCoordinateDescentConfig {
+        &self.config
+    }
+
     /// What everyone can know of the broadcast of an agent with this many points that followed `plan`, its data unseen.
     ///
     /// Taken to be gradient steps of length a = alpha mu c on a quadratic with the curvature h of features that point everywhere
@@ -194,19 +199,32 @@ pub enum State {
     Alone,
 }
 
-/// What an agent with neighbours remembers.
+/// What follows from an agent's data, whoever its neighbours are.
 #[derive(Clone, Debug)]
-pub struct Joined {
+pub(super) struct Own {
     /// alpha_i in (0, 1].
-    alpha: f64,
-    /// 1 / D_ii.
-    inverse_degree: f64,
+    pub alpha: f64,
     /// Of the mean of clipped gradients; nothing without data.
     sensitivity: f64,
     /// By point: the largest slope that keeps its gradient within the clip.
     limits: Box<[f64]>,
     /// The features, where those of the agent are not all finite.
     mended: Option<Box<[f64]>>,
+}
+
+impl Own {
+    /// The shard, with features that are all finite.
+    pub fn mend<'d>(&'d self, shard: Shard<'d>) -> Shard<'d> {
+        mend(shard, self.mended.as_deref())
+    }
+}
+
+/// What an agent with neighbours remembers.
+#[derive(Clone, Debug)]
+pub struct Joined {
+    own: Own,
+    /// 1 / D_ii.
+    inverse_degree: f64,
     /// theta~_i and the wakes of propagation that are left.
     warm: Option<(Released<Box<[f64]>>, u32)>,
 }
@@ -225,16 +243,11 @@ impl Algorithm for PrivateCoordinateDescent {
             return Ok(State::Alone);
         }
         let mut me = self.joined(shard, cx.peers);
-        let shard = mend(shard, me.mended.as_deref());
         if planted(Bug::LocalStart) {
-            cx.outbox.post(Public::declare(&*solitary_model(&shard)).into());
+            cx.outbox.post(Public::declare(&*solitary_model(&me.own.mend(shard))).into());
         }
         if let Some(warm) = self.config.warm {
-            let first = if shard.points.is_empty() {
-                Released::from(Public::declare(vec![0.0; self.config.dimension].into_boxed_slice()))
-            } else {
-                self.release_warm_start(warm, shard, cx)?
-            };
+            let first = self.first_model(warm, &me.own, shard, cx)?;
             cx.outbox.post(first.as_ref().map(|model| &**model));
             me.warm = Some((first, warm.wakes));
         }
@@ -250,7 +263,7 @@ impl Algorithm for PrivateCoordinateDescent {
         // PRIVACY: the posts, own and others', have been released; weights, degrees, mu, c_i, lambda_i and alpha_i are functions
         // of the task, the graph and m_i.
         let terms = Terms { posts: cx.posts, peers: cx.peers, factors: [0.0; 3], model };
-        let Joined { alpha, inverse_degree, .. } = *me;
+        let (alpha, inverse_degree) = (me.own.alpha, me.inverse_degree);
         let weight = self.config.trade_off * shard.confidence;
         let post = if let Some((warm, left)) = me.warm.as_mut().filter(|(_, left)| *left > 0) {
             // Theta_i <- share sum_j W_ij/D_ii Theta_j + (1 - share) theta~_i
@@ -266,21 +279,9 @@ impl Algorithm for PrivateCoordinateDescent {
             // Theta_i <- sum_j W_ij/D_ii Theta_j: nothing private in it.
             let factors = [0.0, inverse_degree, 0.0];
             Public::declare(combine(Terms { factors, ..terms }, gradient)).into()
-        } else if let Some(step) = cx.gate.next() {
-            assert_eq!(step.norm(), self.config.norm, "gradients are clipped in the norm of the plan's mechanism");
-            let (shard, theta) = (mend(shard, me.mended.as_deref()), cx.posts.mine());
-            kernel::vectorized(MeanGradient { shard, limits: &me.limits, theta, out: &mut *gradient });
-            if planted(Bug::StopWhenConverged) && norm(gradient) < 0.3 * self.config.clip {
-                return Ok(Activity { moved: 0.0 });
-            }
-            let exact = planted(Bug::ExactIterate).then(|| gradient.to_vec());
-            // PRIVACY: the mean of m_i gradients of norm at most B each. Replacing one record moves it by at most 2 B / m_i,
-            // with what rounding adds: `sensitivity::of_clipped_mean`. Charged, then noised, by the plan's next step.
-            let noisy = cx.gate.release(gradient, me.sensitivity)?;
-            let noisy = noisy.with_public(Public::declare(exact), |exact, noisy| {
-                exact.iter().for_each(|exact| noisy.copy_from_slice(exact));
-                noisy
-            });
+        } else if cx.gate.next().is_some() {
+            let released = self.release_gradient(&me.own, shard, cx.posts.mine(), gradient, cx.gate)?;
+            let Some(noisy) = released else { return Ok(Activity { moved: 0.0 }) };
             // theta_i <- (1 - alpha) theta_i + alpha (sum_j W_ij/D_ii theta_j - mu c_i (g + 2 lambda theta_i))  [2018, eq. 6]
             let keep = 1.0 - alpha - 2.0 * alpha * weight * shard.regularization;
             let factors = [keep, alpha * inverse_degree, alpha * weight];
@@ -336,6 +337,11 @@ impl Algorithm for PrivateCoordinateDescent {
 impl PrivateCoordinateDescent {
     /// What follows from the data and the neighbours.
     fn joined(&self, shard: Shard<'_>, peers: Peers<'_>) -> Joined {
+        Joined { own: self.own(shard), inverse_degree: 1.0 / peers.weighted_degree(), warm: None }
+    }
+
+    /// What follows from the data.
+    pub(super) fn own(&self, shard: Shard<'_>) -> Own {
         let PrivateCoordinateDescentConfig { trade_off, clip, norm, .. } = self.config;
         let records = shard.points.len();
         let smoothness = match records {
@@ -349,23 +355,51 @@ impl PrivateCoordinateDescent {
         let limit =
             |(x, _)| if planted(Bug::ClipAfterNoise) { f64::MAX } else { sensitivity::clip_limit(norm, clip, x) };
         let sensitivity = if records == 0 { 0.0 } else { sensitivity::of_clipped_mean(clip, records) };
-        Joined {
+        Own {
             alpha: 1.0 / (1.0 + trade_off * shard.confidence * smoothness),
-            inverse_degree: 1.0 / peers.weighted_degree(),
             sensitivity: if planted(Bug::SensitivityWithoutFactorTwo) { 0.5 * sensitivity } else { sensitivity },
             limits: points.iter().map(limit).collect(),
             mended,
-            warm: None,
         }
     }
 
-    /// theta~_i: the minimum of the mean loss + lambda_w |theta|^2, with noise, brought back to the ball.
-    fn release_warm_start(
+    /// g_i + eta at theta, by the next step of the plan, from zeroed memory. Nothing only where a test has planted a mistake.
+    pub(super) fn release_gradient<'g>(
+        &self,
+        own: &Own,
+        shard: Shard<'_>,
+        theta: &[f64],
+        gradient: &'g mut [f64],
+        gate: &mut Gate,
+    ) -> Result<Option<Released<&'g mut [f64]>>, Exhausted> {
+        let step = gate.next().ok_or(Exhausted)?;
+        assert_eq!(step.norm(), self.config.norm, "gradients are clipped in the norm of the plan's mechanism");
+        kernel::vectorized(MeanGradient { shard: own.mend(shard), limits: &own.limits, theta, out: &mut *gradient });
+        if planted(Bug::StopWhenConverged) && norm(gradient) < 0.3 * self.config.clip {
+            return Ok(None);
+        }
+        let exact = planted(Bug::ExactIterate).then(|| gradient.to_vec());
+        // PRIVACY: the mean of m_i gradients of norm at most B each. Replacing one record moves it by at most 2 B / m_i,
+        // with what rounding adds: `sensitivity::of_clipped_mean`. Charged, then noised, by the plan's next step.
+        let noisy = gate.release(gradient, own.sensitivity)?;
+        Ok(Some(noisy.with_public(Public::declare(exact), |exact, noisy| {
+            exact.iter().for_each(|exact| noisy.copy_from_slice(exact));
+            noisy
+        })))
+    }
+
+    /// theta~_i: the minimum of the mean loss + lambda_w |theta|^2, with noise, brought back to the ball; zero without data.
+    pub(super) fn first_model(
         &self,
         warm: WarmStart,
+        own: &Own,
         shard: Shard<'_>,
         cx: &mut Cx<'_>,
     ) -> Result<Released<Box<[f64]>>, Exhausted> {
+        let shard = own.mend(shard);
+        if shard.points.is_empty() {
+            return Ok(Released::from(Public::declare(vec![0.0; self.config.dimension].into_boxed_slice())));
+        }
         let features = self.bounded(shard.points);
         let points = Points { features: &features, ..shard.points };
         let regularized = Shard { points, regularization: warm.regularization, ..shard };

@@ -26,7 +26,7 @@ impl Show {
         let bar = ProgressBar::with_draw_target(None, target);
         let style = ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
         let lines = !output.quiet && !output.json && bar.is_hidden();
-        let planned = loaded.plan.as_ref().map(|plan| plan.steps().len() as u64);
+        let planned = loaded.plan.as_ref().map(|plan| plan.releases());
         Show { bar: bar.with_style(style), lines, said: 0.0, planned }
     }
 

@@ -97,7 +97,7 @@ struct Budget {
 
 impl Budget {
     fn of(one: &One, ledger: &Ledger) -> Self {
-        let (releases, planned) = (ledger.releases(), one.plan().map(|plan| plan.steps().len() as u64));
+        let (releases, planned) = (ledger.releases(), one.plan().map(|plan| plan.releases()));
         match one.loaded.task.privacy {
             None => Budget {
                 epsilon: None,

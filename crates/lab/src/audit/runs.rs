@@ -78,8 +78,8 @@ pub(super) fn audit(
         watch(trial + 1, trials)?;
     }
     let privacy = loaded.task.privacy.expect("only private tasks are audited");
-    let steps = loaded.plan.as_ref().expect("a private task has a plan").steps();
-    let through_mu = steps.iter().all(|step| matches!(step, Event::Gaussian { .. }));
+    let plan = loaded.plan.as_ref().expect("a private task has a plan");
+    let through_mu = plan.steps().iter().chain(plan.asides()).all(|step| matches!(step, Event::Gaussian { .. }));
     let epsilon = if through_mu {
         mu_bound(&worlds).map(|mu| gaussian_epsilon(mu, privacy.delta))
     } else {

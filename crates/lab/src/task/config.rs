@@ -122,6 +122,7 @@ config! {
         updates: u64,
         schedule: super::Schedule,
         warm: WarmConfig,
+        losses: LossesConfig,
         home: HomeConfig,
         accountant: super::AccountantName,
         noise: super::NoiseKind,
@@ -133,6 +134,11 @@ config! {
         radius: f64,
         trade_off: f64,
         wakes: u32,
+    }
+
+    LossConfig {
+        bound: f64,
+        share: f64,
     }
 
     HomeModelConfig {
@@ -166,6 +172,13 @@ impl NumberOrWord {
 pub(super) enum HomeConfig {
     Off(bool),
     Model(HomeModelConfig),
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub(super) enum LossesConfig {
+    Off(bool),
+    On(LossConfig),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]

@@ -142,6 +142,7 @@ pub(super) fn check(
     model: &Model,
     start: Option<config::Start>,
     tolerance: bool,
+    private: bool,
     lines: &Lines<'_>,
 ) -> Result<(), Mistake> {
     let learned = matches!(source, GraphSource::Learned(_));
@@ -167,7 +168,8 @@ pub(super) fn check(
         );
         return Err(lines.mistake("graph.kind", what));
     }
-    if start == Some(config::Start::Zero) {
+    // A private run learns its first graph from nobody's data.
+    if start == Some(config::Start::Zero) && !private {
         let what = "model.start = \"zero\" tells nobody who is like whom, so no graph can be learned from it; accepted with \
                     kind = \"learned\": \"local\"";
         return Err(lines.mistake("model.start", what));
@@ -176,6 +178,25 @@ pub(super) fn check(
         let what = "run.tolerance cannot end a run whose graph is learned: in the turn of the models weights rest, and the \
                     other way round; accepted: run.wakes-per-agent";
         return Err(lines.mistake("run.tolerance", what));
+    }
+    Ok(())
+}
+
+/// Wakes per agent in a turn of the models when a private task does not say: enough for every agent to make its updates, but for
+/// one in a billion.
+pub(super) fn private_model_wakes(updates: u64, warm_wakes: u64) -> f64 {
+    (20 + 2 * updates + warm_wakes) as f64
+}
+
+/// Refuses a private run that would end before the graph is learned from anything.
+pub(super) fn check_private_run(turns: Turns, wakes: u64, lines: &Lines<'_>) -> Result<(), Mistake> {
+    if turns.before(wakes as f64).1 == 0 {
+        let least = turns.graph_first + turns.models;
+        let what = format!(
+            "run.wakes-per-agent is {wakes}, and no turn of the graph begins before that; accepted: more than graph.first-wakes + \
+             graph.model-wakes = {least}"
+        );
+        return Err(lines.mistake("run.wakes-per-agent", what));
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ mod write;
 
 use crate::error::Mistake;
 pub use learned::{BOOSTING_DEFAULTS, Boosting, LINEAR_DEFAULTS, Learned, Predictors, STUMPS_MAX, Step, Turns};
-pub use privacy::{AccountantName, Home, Mechanism, NoiseKind, Privacy, Schedule, Warm};
+pub use privacy::{AccountantName, Home, Losses, Mechanism, NoiseKind, Privacy, Schedule, Warm};
 use resolve::required;
 use serde::{Deserialize, Serialize};
 pub use sottovoce_algorithms::personal::coordinate_descent::Start;

@@ -1,7 +1,7 @@
 //! The `[privacy]` section: what it may say, and what it may not be combined with.
 
 use super::check::Lines;
-use super::config::{self, HomeConfig, HomeModelConfig, PrivacyConfig, WarmConfig};
+use super::config::{self, HomeConfig, HomeModelConfig, LossConfig, LossesConfig, PrivacyConfig, WarmConfig};
 use super::{Algorithm, Data, GraphSource, GraphTask, Mistake, Model, Normalize, required};
 use serde::{Deserialize, Serialize};
 pub use sottovoce_algorithms::personal::home::Home;
@@ -25,6 +25,8 @@ pub struct Privacy {
     pub schedule: Schedule,
     /// The private warm start: its part of epsilon, and how it is made.
     pub warm: Option<Warm>,
+    /// The losses that learning a graph needs; `None`: none is released, because the graph is known or does without.
+    pub losses: Option<Losses>,
     /// The home models' parameters; `None`: there are none.
     pub home: Option<Home>,
     /// What epsilon is counted with.
@@ -40,6 +42,15 @@ pub struct Warm {
     pub epsilon: f64,
     /// How it is made.
     pub start: WarmStart,
+}
+
+/// The losses that agents release where the graph is learned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Losses {
+    /// B: a point's loss is cut to [0, B].
+    pub bound: f64,
+    /// The part of the budget that all losses have together.
+    pub share: f64,
 }
 
 /// Which noise.
@@ -126,6 +137,9 @@ pub enum NoiseKind {
 /// Releases per agent when a task does not say. With home models few and clear updates are worth more than many and noisy ones.
 const UPDATES_DEFAULT: u64 = 1;
 
+/// The losses' part of the budget when a task does not say: see `docs/privacy.md`.
+const LOSSES_SHARE_DEFAULT: f64 = 0.1;
+
 /// Wakes of propagation after a warm start when a task does not say.
 const WARM_WAKES_DEFAULT: u32 = 10;
 
@@ -179,14 +193,6 @@ pub(super) fn resolve(
                 .to_owned(),
         );
     }
-    if matches!(graph.source, GraphSource::Learned(_)) {
-        return refuse(
-            "graph.kind",
-            "kind = \"learned\" would tell each agent's loss and exact weights, and nothing is charged for them; accepted with \
-             [privacy]: edges = a csv file, or a kind that does not look at the data"
-                .to_owned(),
-        );
-    }
     if tolerance {
         return refuse(
             "run.tolerance",
@@ -228,6 +234,14 @@ pub(super) fn resolve(
         }
         (_, None) => None,
     };
+    let schedule = config.schedule.unwrap_or(Schedule::Uniform);
+    let learned = matches!(graph.source, GraphSource::Learned(_));
+    if learned && schedule != Schedule::Uniform {
+        let what = "privacy.schedule weighs updates by the edges of a graph that is known; accepted with kind = \"learned\": \
+                    \"uniform\"";
+        return refuse("privacy.schedule", what.to_owned());
+    }
+    let losses = losses(config.losses, learned, model, lines)?;
     let home = match config.home {
         Some(HomeConfig::Off(_)) => None,
         None => Some(Home::Automatic),
@@ -242,8 +256,9 @@ pub(super) fn resolve(
         mechanism,
         clip,
         updates: config.updates.unwrap_or(UPDATES_DEFAULT),
-        schedule: config.schedule.unwrap_or(Schedule::Uniform),
+        schedule,
         warm,
+        losses,
         home,
         accountant: config.accountant.unwrap_or(AccountantName::Tight),
         noise: config.noise.unwrap_or(NoiseKind::Idealized),
@@ -282,9 +297,39 @@ fn warm_start(config: WarmConfig, epsilon: f64, model: &Model, lines: &Lines<'_>
     Ok(Warm { epsilon: part, start: WarmStart { regularization, radius, trade_off, wakes } })
 }
 
+fn losses(
+    config: Option<LossesConfig>,
+    learned: bool,
+    model: &Model,
+    lines: &Lines<'_>,
+) -> Result<Option<Losses>, Mistake> {
+    let config = match config {
+        Some(_) if !learned => {
+            let what = "privacy.losses is for kind = \"learned\" only: nobody else needs to know a loss";
+            return Err(lines.mistake("privacy.losses", what));
+        }
+        Some(LossesConfig::Off(_)) => return Ok(None),
+        None if !learned => return Ok(None),
+        Some(LossesConfig::On(config)) => config,
+        None => LossConfig::default(),
+    };
+    let bound = match (config.bound, model.loss) {
+        (Some(bound), _) => bound,
+        (None, Loss::Squared) => {
+            let what = "privacy.losses.bound is missing, and squared losses have no bound of their own; accepted: \
+                        privacy.losses = { bound = the loss that larger ones are cut to, chosen without the private data }, or \
+                        privacy.losses = false";
+            return Err(lines.mistake("privacy", what));
+        }
+        // Losses of 0 and of the bound are then equally far from that of a model that knows nothing.
+        (None, loss) => 2.0 * loss.value(0.0, 1.0),
+    };
+    Ok(Some(Losses { bound, share: config.share.unwrap_or(LOSSES_SHARE_DEFAULT) }))
+}
+
 impl Privacy {
     /// The section as it is written, with every key explicit.
-    pub(super) fn config(&self) -> PrivacyConfig {
+    pub(super) fn config(&self, learned: bool) -> PrivacyConfig {
         PrivacyConfig {
             epsilon: Some(self.epsilon),
             delta: Some(self.delta),
@@ -298,6 +343,12 @@ impl Privacy {
                 radius: Some(start.radius),
                 trade_off: Some(start.trade_off),
                 wakes: Some(start.wakes),
+            }),
+            losses: learned.then(|| match self.losses {
+                None => LossesConfig::Off(false),
+                Some(Losses { bound, share }) => {
+                    LossesConfig::On(LossConfig { bound: Some(bound), share: Some(share) })
+                }
             }),
             home: match self.home {
                 None => Some(HomeConfig::Off(false)),

@@ -32,21 +32,33 @@ pub(super) fn resolve(config: Config, file: &Path, lines: &Lines<'_>) -> Result<
         return Err(lines.mistake("model.loss", what));
     }
     let data = data(required(config.data, "data", lines)?, &paths)?;
-    let graph = graph(required(config.graph, "graph", lines)?, algorithm, &paths)?;
+    let graph_config = required(config.graph, "graph", lines)?;
+    let model_wakes = graph_config.model_wakes;
+    let mut graph = graph(graph_config, algorithm, &paths)?;
     if let (GraphSource::Learned(_), None) = (&graph.source, trade_off) {
         model.trade_off = learned::defaults(algorithm).0;
     }
     let run_config = config.run.unwrap_or_default();
-    learned::check(algorithm, &graph.source, &model, start, run_config.tolerance.is_some(), lines)?;
+    let (tolerance, private) = (run_config.tolerance.is_some(), config.privacy.is_some());
+    learned::check(algorithm, &graph.source, &model, start, tolerance, private, lines)?;
     let boosting = learned::boosting(config.boosting.unwrap_or_default(), algorithm, &graph.source, &model);
     let privacy = match config.privacy {
         None => None,
         Some(privacy) => {
             let task = (&algorithm, &data, &graph, &model);
-            Some(privacy::resolve(privacy, start, run_config.tolerance.is_some(), task, lines)?)
+            Some(privacy::resolve(privacy, start, tolerance, task, lines)?)
         }
     };
-    let run = run(run_config, privacy.as_ref());
+    let turns = match (&mut graph.source, &privacy) {
+        (GraphSource::Learned(learned), Some(privacy)) => {
+            let warm = privacy.warm.map_or(0, |warm| u64::from(warm.start.wakes));
+            learned.turns.models = model_wakes.unwrap_or(learned::private_model_wakes(privacy.updates, warm));
+            Some(learned.turns)
+        }
+        _ => None,
+    };
+    let run = run(run_config, privacy.as_ref(), turns);
+    turns.map_or(Ok(()), |turns| learned::check_private_run(turns, run.wakes_per_agent, lines))?;
     Ok(Task {
         source: file.to_owned(),
         name: config.name.unwrap_or_else(|| "task".to_owned()),
@@ -276,12 +288,14 @@ fn graph(config: GraphConfig, algorithm: Algorithm, paths: &Paths<'_>) -> Result
     Ok(GraphTask { source, allow_isolated: config.allow_isolated.unwrap_or(false) })
 }
 
-fn run(config: RunConfig, privacy: Option<&Privacy>) -> Run {
-    let default = match privacy {
+fn run(config: RunConfig, privacy: Option<&Privacy>, turns: Option<Turns>) -> Run {
+    let default = match (privacy, turns) {
+        // The first graph, models, the graph that they lead to, and models over it.
+        (_, Some(turns)) => libm::ceil(turns.graph_first + 2.0 * turns.models + turns.graph) as u64,
         // Enough for every agent to finish its plan, but for one in a billion.
-        Some(privacy) => 2 * privacy.updates + privacy.warm.map_or(0, |warm| u64::from(warm.start.wakes)) + 20,
-        None if config.tolerance.is_some() => WAKES_WITH_TOLERANCE,
-        None => WAKES_DEFAULT,
+        (Some(privacy), _) => 2 * privacy.updates + privacy.warm.map_or(0, |warm| u64::from(warm.start.wakes)) + 20,
+        _ if config.tolerance.is_some() => WAKES_WITH_TOLERANCE,
+        _ => WAKES_DEFAULT,
     };
     Run {
         wakes_per_agent: config.wakes_per_agent.unwrap_or(default),

@@ -89,7 +89,20 @@ fn boosting_and_learned_graphs_have_their_defaults_and_read_back() {
                 oracle = \"o.csv\"\ngroups = \"g.csv.gz\"\n[model]\ntrade-off = 3\n[boosting]\npredictors = \"columns\"\n\
                 radius = 3\nstep = \"descent\"\nlocal-rounds = 9\n";
     let whole = learned.trim_end().replace("local", "frank-wolfe") + said;
-    for task in [linear, boosted, known, parse(&whole).expect(&whole)] {
+    let private =
+        learned.replace("local", "coordinate-descent").replace("train.csv\"", "train.csv\"\nnormalize = \"l2\"");
+    let private = |rest: &str| {
+        let text = format!("{private}[privacy]\nepsilon = 1\ndelta = 1e-6\n{rest}");
+        parse(&text).expect(&text)
+    };
+    let (plain, without) = (private("updates = 3"), private("losses = false"));
+    let told = private("losses = { bound = 0.5, share = 0.25 }\nwarm = { epsilon = 0.1 }\n[model]\nstart = \"warm\"");
+    let losses = |task: &Task| task.privacy.expect("private").losses;
+    assert_eq!(losses(&plain), Some(Losses { bound: 2.0 * core::f64::consts::LN_2, share: 0.1 }));
+    assert_eq!((losses(&without), losses(&told)), (None, Some(Losses { bound: 0.5, share: 0.25 })));
+    // The first graph, twice 20 + 2 x 3 wakes on models, and a turn of the graph between them.
+    assert_eq!(plain.run.wakes_per_agent, 20 + 26 + 10 + 26);
+    for task in [linear, boosted, known, parse(&whole).expect(&whole), plain, without, told] {
         let written = task.to_toml();
         assert_eq!(parse(&written).expect(&written), task, "{written}");
     }
@@ -175,6 +188,10 @@ fn every_mistake_in_a_task_names_its_line_and_what_is_accepted() {
     let graph = |lines: &str| SMALL.replace("kind = \"ring\"", lines);
     let learned =
         |section: &str| with(section).replace("\"local\"", "\"coordinate-descent\"").replace("ring", "learned");
+    let private = |rest: &str| {
+        let task = learned(&format!("[privacy]\nepsilon = 1\ndelta = 1e-6\n{rest}"));
+        task.replace("train.csv\"", "train.csv\"\nnormalize = \"l2\"")
+    };
     let boosted = |section: &str| with(section).replace("\"local\"", "\"frank-wolfe\"");
     let data = |lines: &str| SMALL.replace("train = \"train.csv\"", lines);
     let cases = [
@@ -249,8 +266,29 @@ fn every_mistake_in_a_task_names_its_line_and_what_is_accepted() {
         (learned("[run]\ntolerance = 1e-6"), "line 7: run.tolerance cannot end a run whose graph is learned"),
         (learned("[model]\nstart = \"zero\""), "line 7: model.start = \"zero\" tells nobody who is like whom"),
         (
-            learned("[privacy]\nepsilon = 1\ndelta = 1e-6").replace("train.csv\"", "train.csv\"\nnormalize = \"l2\""),
-            "line 6: kind = \"learned\" would tell each agent's loss and exact weights, and nothing is charged for them; accepted",
+            private("schedule = \"corrected\""),
+            "line 10: privacy.schedule weighs updates by the edges of a graph that is known; accepted with kind = \"learned\"",
+        ),
+        (
+            private("[model]\nstart = \"zero\"").replace("zero", "local"),
+            "line 11: model.start = \"local\" would send exact local models",
+        ),
+        (
+            private("[model]\nloss = \"squared\"").replace("[privacy]", "[privacy]\nclip = 1"),
+            "privacy.losses.bound is missing, and squared losses have no bound of their own; accepted: privacy.losses",
+        ),
+        (
+            private("[run]\nwakes-per-agent = 42"),
+            "line 11: run.wakes-per-agent is 42, and no turn of the graph begins before that; accepted: more than \
+             graph.first-wakes + graph.model-wakes = 42",
+        ),
+        (
+            private("").replace("coordinate-descent", "frank-wolfe"),
+            "line 1: frank-wolfe sends exact models, so it cannot be private; accepted with [privacy]",
+        ),
+        (
+            private("losses = false").replace("learned", "ring"),
+            "line 10: privacy.losses is for kind = \"learned\" only",
         ),
         (
             boosted("[privacy]\nepsilon = 1\ndelta = 1e-6"),

@@ -113,7 +113,10 @@ impl Task {
                         .collect(),
                 ),
             }),
-            privacy: self.privacy.map(|privacy| privacy.config()),
+            privacy: {
+                let learned = matches!(self.graph.source, GraphSource::Learned(_));
+                self.privacy.map(|privacy| privacy.config(learned))
+            },
         })
     }
 
