@@ -48,6 +48,15 @@ pub struct MoonsOptions {
     pub flips: f64,
 }
 
+impl MoonsOptions {
+    /// So many agents in the four groups, as many in each as the thesis has of a hundred, rounded.
+    pub fn of_agents(agents: usize) -> Self {
+        let before = |tenths: usize| agents / 10 * tenths + agents % 10 * tenths / 10;
+        let groups = [(0, 1), (1, 3), (3, 6), (6, 10)].map(|(from, to)| before(to) - before(from));
+        MoonsOptions { groups, ..MoonsOptions::default() }
+    }
+}
+
 impl Default for MoonsOptions {
     fn default() -> Self {
         MoonsOptions { groups: [10, 20, 30, 40], dimension: 20, seed: 1, points: 3..=14, test_points: 100, flips: 0.05 }
@@ -110,6 +119,10 @@ pub fn moons(options: &MoonsOptions) -> Moons {
 /// Generates a task and writes it into a new folder: `task.toml`, which learns the graph, `train.csv`, `test.csv`, the oracle's graph
 /// and everyone's group.
 pub fn write(options: &MoonsOptions, out: &Path, force: bool) -> Result<Moons, Mistake> {
+    let agents: usize = options.groups.iter().sum();
+    if !(2..=u32::MAX as usize).contains(&agents) {
+        return Err(Mistake::new(format!("agents is {agents}; accepted: a whole number from 2 to {}", u32::MAX)));
+    }
     let folder = Folder::begin(out, force, FILES)?;
     let task = moons(options);
     folder.write("task.toml", task_text(options, &task))?;
