@@ -198,6 +198,18 @@ mod tests {
     use sottovoce_core::PeerId;
 
     #[test]
+    fn any_number_of_agents_falls_into_the_groups_of_the_thesis() {
+        assert_eq!(MoonsOptions::of_agents(100), MoonsOptions::default());
+        assert_eq!(MoonsOptions::of_agents(30).groups, [3, 6, 9, 12]);
+        for agents in [2, 7, 11, 99, 12345] {
+            assert_eq!(MoonsOptions::of_agents(agents).groups.iter().sum::<usize>(), agents);
+        }
+        let few = MoonsOptions { groups: [0, 0, 1, 0], ..MoonsOptions::default() };
+        let said = write(&few, Path::new("nowhere"), false).expect_err("one agent").to_string();
+        assert!(said.contains("from 2"), "{said}");
+    }
+
+    #[test]
     fn the_task_has_the_statistics_of_the_thesis() {
         let made = moons(&MoonsOptions::default());
         assert_eq!((made.train.agents(), made.train.dimension(), made.test.len()), (100, 21, 10_000));

@@ -111,12 +111,12 @@ pub fn write(
     let alone = match loaded.task.algorithm {
         Algorithm::Local => None,
         _ if !reveal => None,
-        _ => {
-            Some(train::train(loaded, Algorithm::Local, 1, &mut |_| ControlFlow::Continue(())).map_err(|halt| match halt {
+        _ => Some(train::train(loaded, Algorithm::Local, 1, &mut |_| ControlFlow::Continue(())).map_err(|halt| {
+            match halt {
                 Halt::Mistake(mistake) => mistake,
                 Halt::Interrupted => Mistake::new(halt.to_string()),
-            })?)
-        }
+            }
+        })?),
     };
     let runs: Vec<&Trained> = alone.iter().chain([&trained]).collect();
     let summary = run_folder::write(folder, loaded, &runs, vec![command], None)?;

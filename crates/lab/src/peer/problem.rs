@@ -300,6 +300,69 @@ mod tests {
         assert_ne!(with("updates = 2"), with(""));
     }
 
+    /// The same peer in a network whose graph is learned.
+    fn meeting() -> (String, String) {
+        let task =
+            TASK.replace("kind = \"ring\"", "kind = \"learned\"").replace("tolerance = 1e-6", "wakes-per-agent = 9");
+        (task, PEER.replace("weight = 3\n", ""))
+    }
+
+    #[test]
+    fn where_the_graph_is_learned_everyone_is_a_neighbour_and_all_list_the_same_members() {
+        let (task, peer) = meeting();
+        let one = loaded(&task, &peer, DATA).expect("good");
+        assert!(matches!(one.loaded.problem.graph, Graph::Complete { n: 3 }));
+        assert_eq!(one.me, PeerId(1), "numbered by name");
+        let fewer = loaded(&task, peer.split("[[").next().expect("a head"), DATA).expect("alone");
+        assert_eq!(fewer.task, one.task, "the task is the same");
+        assert_ne!(fewer.common, one.common, "the members are not");
+        let other = loaded(&task, &peer.replace("\"cid\"", "\"dan\""), DATA).expect("good");
+        assert_ne!(other.common, one.common);
+        // Another member lists this one, and has the same in common.
+        let ann = peer.replace("agent = \"ann\"", "agent = \"?\"").replace("bob", "ann").replace('?', "bob");
+        let ann = loaded(&task, &ann, &DATA.replace("bob", "ann")).expect("good");
+        assert_eq!((ann.common, ann.me), (one.common, PeerId(0)));
+        let said = loaded(&task, PEER, DATA).expect_err("a weight").to_string();
+        assert!(said.contains("neighbours.weight of \"ann\" is 3") && said.contains("accepted"), "{said}");
+        let known = loaded(TASK, PEER, DATA).expect("good");
+        assert_eq!(known.common, known.task, "neighbours that are agreed pairwise are nobody else's business");
+    }
+
+    #[test]
+    fn how_a_graph_is_learned_is_agreed_and_what_it_is_compared_with_is_not() {
+        let (task, peer) = meeting();
+        let digest = |kind: &str| {
+            let task = task.replace("kind = \"learned\"", &format!("kind = \"learned\"\n{kind}"));
+            loaded(&task, &peer, DATA).expect("good").task
+        };
+        for local in ["oracle = \"o.csv\"", "groups = \"g.csv\"", "allow-isolated = true"] {
+            assert_eq!(digest(local), digest(""), "{local}");
+        }
+        for agreed in
+            ["sample = 3", "sparsity = 2", "strength = 2", "first-wakes = 1", "model-wakes = 1", "graph-wakes = 1"]
+        {
+            assert_ne!(digest(agreed), digest(""), "{agreed}");
+        }
+    }
+
+    #[test]
+    fn boosting_over_an_agreed_range_says_what_everyones_stumps_would() {
+        let (task, peer) = meeting();
+        let task = task.replace("coordinate-descent", "frank-wolfe") + "[boosting]\npredictors = 4\nrange = [-1, 1]\n";
+        let one = loaded(&task, &peer, DATA).expect("good");
+        assert_eq!(one.loaded.problem.dimension(), 4);
+        let said = |row: usize| one.shard().points.iter().nth(row).expect("a row").0.to_vec();
+        // Thresholds 0 and 1 of each feature; x = 0.5, y = 1, then x = 0.25, y = 0.
+        assert_eq!((said(0), said(1)), (vec![-1.0, 1.0, -1.0, 1.0], vec![-1.0, 1.0, 1.0, 1.0]));
+        let folder = tempfile::tempdir().expect("a folder");
+        let rows = folder.path().join("rows.csv");
+        fs::write(&rows, "y,x\n1,0.5\n0,0.25\n").expect("written");
+        let text = one.predictions(&[1.0, 2.0, 4.0, 8.0], &rows).expect("predictions");
+        assert_eq!(text, "prediction,margin\n1,5\n1,13\n", "through the same stumps");
+        let wider = loaded(&task.replace("[-1, 1]", "[-1, 2]"), &peer, DATA).expect("good");
+        assert_ne!(wider.task, one.task, "the range is agreed");
+    }
+
     #[test]
     fn other_data_have_another_digest() {
         let base = loaded(TASK, PEER, DATA).expect("good").data;
@@ -309,6 +372,25 @@ mod tests {
 
     #[test]
     fn what_no_peer_can_know_must_be_said() {
+        let boosted = TASK.replace("coordinate-descent", "frank-wolfe").replace("tolerance = 1e-6", "");
+        let range = "[boosting]\nrange = [0, 1]\n";
+        loaded(&format!("{boosted}{range}"), PEER, DATA).expect("boosting over a known graph");
+        loaded(&format!("{boosted}[boosting]\npredictors = \"columns\"\n"), PEER, DATA).expect("columns need no range");
+        for (task, says) in [
+            (boosted.clone(), "boosting.range"),
+            (format!("{boosted}{range}step = \"global-clock\"\n"), "local-clock"),
+            (boosted.replace("[run]\n", "[run]\ntolerance = 1e-3\n") + range, "wakes-per-agent"),
+        ] {
+            let said = loaded(&task, PEER, DATA).expect_err(says).to_string();
+            assert!(said.contains(says) && said.contains("accepted for peers"), "{said}");
+        }
+        // No task file says both yet.
+        let parse = |text: &str| Task::parse(text, Path::new("/t/task.toml")).expect("a task");
+        let private = TASK.replace("tolerance = 1e-6", "") + "[privacy]\nepsilon = 1\ndelta = 1e-6\n";
+        let private = parse(&private.replace("train = ", "normalize = \"l2\"\ntrain = "));
+        let both = Task { privacy: private.privacy, ..parse(&meeting().0) };
+        let said = check_task(&both).expect_err("a private learned graph").to_string();
+        assert!(said.contains("accepted for peers") && said.contains("without privacy"), "{said}");
         for (from, to, says) in [
             ("points-max = 5", "", "points-max"),
             ("[run]\n", "[faults]\nloss = 0.1\n[run]\n", "[faults]"),

@@ -111,7 +111,8 @@ pub(super) fn boosting(
         Some(_) => Predictors::Columns,
     };
     if predictors == Predictors::Columns && config.range.is_some() {
-        let what = "boosting.range is for stumps, and with predictors = \"columns\" there are none; accepted: one of the two";
+        let what =
+            "boosting.range is for stumps, and with predictors = \"columns\" there are none; accepted: one of the two";
         return Err(lines.mistake("boosting.range", what));
     }
     Ok((algorithm == Algorithm::FrankWolfe || learned).then(|| Boosting {
