@@ -5,8 +5,8 @@
 //! combination can have an intercept.
 //!
 //! What depends on data: nothing in [`Stumps::grid`], where the range is the task's, public as the thresholds are. In
-//! [`Stumps::spanning`] the range is that of all agents' features, as in the authors' code: the largest and the smallest number in
-//! anybody's data are then known to all, and no gate has charged for them. A private task must use a grid.
+//! [`range_of`] looks at all agents' features, as the authors' code does: the largest and the smallest number in anybody's data are then
+//! known to all, and no gate has charged for them. A private task must say its range.
 
 use crate::{Dataset, Points};
 use sottovoce_core::PeerId;
@@ -31,14 +31,6 @@ impl Stumps {
         // The last threshold must be `high` to the bit, or the largest number would be above it.
         let threshold = |i: usize| if i == each { high } else { low + i as f64 * step };
         Stumps { dimension, thresholds: (1..=each).map(threshold).collect() }
-    }
-
-    /// The grid over the range of these data. Data-dependent: see the module's comment.
-    pub fn spanning(data: &Dataset, count: usize) -> Self {
-        let all = (0..data.agents() as u32).flat_map(|agent| data.points(PeerId(agent)).features);
-        let (low, high) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &x| (low.min(x), high.max(x)));
-        let (low, high) = if low <= high { (low, high) } else { (0.0, 0.0) };
-        Stumps::grid(data.dimension(), count, low, high)
     }
 
     /// K, how many there are.
@@ -76,9 +68,21 @@ impl Stumps {
     }
 }
 
+/// The smallest and the largest number among all agents' features; zeros without any. Data-dependent: see the module's comment.
+pub fn range_of(data: &Dataset) -> [f64; 2] {
+    let all = (0..data.agents() as u32).flat_map(|agent| data.points(PeerId(agent)).features);
+    let (low, high) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &x| (low.min(x), high.max(x)));
+    if low <= high { [low, high] } else { [0.0, 0.0] }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn spanning(data: &Dataset, count: usize) -> Stumps {
+        let [low, high] = range_of(data);
+        Stumps::grid(data.dimension(), count, low, high)
+    }
 
     #[test]
     fn thresholds_are_equally_spaced_and_the_last_stump_says_one() {
@@ -97,7 +101,7 @@ mod tests {
         data.push_agent(&[], &[]);
         data.push_agent(&[0.3, 0.1], &[1.0]);
         // 0.1 + 10 (3.1 / 10) and the like miss the largest number by a rounding error; the last stump must not.
-        let stumps = Stumps::spanning(&data, 20);
+        let stumps = spanning(&data, 20);
         assert_eq!((stumps.thresholds.len(), stumps.thresholds[9]), (10, 3.0));
         let answered = stumps.apply(&data);
         assert_eq!((answered.dimension(), answered.agents(), answered.len()), (20, 3, 3));
@@ -106,6 +110,6 @@ mod tests {
             assert!(row.iter().all(|said| said.abs() == 1.0));
             assert_eq!((row[9], row[19]), (1.0, 1.0));
         }
-        assert_eq!(Stumps::spanning(&Dataset::new(3), 5).count(), 6);
+        assert_eq!(spanning(&Dataset::new(3), 5).count(), 6);
     }
 }

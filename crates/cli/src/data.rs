@@ -52,9 +52,13 @@ enum Generate {
         out: OutArguments,
     },
 
-    /// Boosting with a learned graph: 100 agents in four groups, each with two half moons turned by its own angle (thesis, section
+    /// Boosting with a learned graph: agents in four groups, each with two half moons turned by its own angle (thesis, section
     /// 2.5)
     Moons {
+        /// How many agents: a tenth of them in the first group, four tenths in the last
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        agents: usize,
+
         /// The seed from which everything is drawn
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
@@ -96,8 +100,9 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
             let files: Vec<&str> = generate::FILES.iter().filter(written).copied().collect();
             tell(out, &files, if *private { generate::PRIVATE_FILE } else { "task.toml" }, output)
         }
-        (Some(DataCommand::Generate { kind: Generate::Moons { seed, out } }), _) => {
-            moons::write(&MoonsOptions { seed: *seed, ..MoonsOptions::default() }, &out.out, out.force)?;
+        (Some(DataCommand::Generate { kind: Generate::Moons { agents, seed, out } }), _) => {
+            let options = MoonsOptions { seed: *seed, ..MoonsOptions::of_agents(*agents) };
+            moons::write(&options, &out.out, out.force)?;
             tell(out, moons::FILES, "task.toml", output)
         }
         (None, Some(file)) => {

@@ -86,6 +86,73 @@ fn thirty_private_processes_spend_exactly_the_plan() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("at home"));
 }
 
+/// Runs a task with a learned graph in the simulator and on a network: both summaries. All that the network wrote is as `train` writes
+/// it, and both ends of a pair hold the same.
+fn meet(place: &Path, task: &str, interval: f64) -> (serde_json::Value, serde_json::Value) {
+    let trained = json(place, &format!("train {task} --out trained --no-sweep"));
+    // Thirty processes take longer than other commands may.
+    let words = format!("network {task} --out met --interval {interval} --time-limit 500 --reveal --json");
+    let output = program().current_dir(place).args(words.split_whitespace()).output().expect("the program starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let met: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&met["quiet"], &met["wakes"]), (&true.into(), &trained["wakes"]), "{met}");
+    let learned: Vec<_> = peer_folders(&place.join("met")).iter().map(|folder| support::learned(folder)).collect();
+    let (agree, edges) = support::agree(&learned);
+    assert!(agree, "the ends of a pair hold two weights");
+    assert_eq!((Some(edges as u64), edges > 0), (met["learned_graph"]["edges"].as_u64(), true));
+    let written = read(place, "met/edges.csv");
+    assert_eq!((written.lines().next(), written.lines().count()), (Some("a,b,weight"), edges + 1));
+    // The graph can be named by another task.
+    write(
+        place,
+        "met/again.toml",
+        "algorithm = \"local\"\n[data]\ntrain = \"../task/train.csv\"\n[graph]\nedges = \"edges.csv\"\n",
+    );
+    let again = load(&Task::read(&place.join("met/again.toml")).expect("a task")).expect("a problem");
+    assert_eq!(again.problem.graph.edge_count(), edges);
+    println!("accuracy {} trained, {} met", trained["accuracy"]["mean"], met["accuracy"]["mean"]);
+    println!("objective {} trained, {} met, {} s", trained["objective"], met["objective"], met["seconds"]);
+    (trained, met)
+}
+
+/// The moons of some agents, with so many wakes each.
+fn moons(agents: usize, wakes: usize) -> tempfile::TempDir {
+    let place = support::folder();
+    done(place.path(), &format!("data generate moons --agents {agents} --out task"));
+    let task = read(place.path(), "task/task.toml");
+    let task = task.replace("wakes-per-agent = 320", &format!("wakes-per-agent = {wakes}"));
+    write(place.path(), "task/task.toml", &task);
+    place
+}
+
+/// With few agents scores jump by chance; J begins at 110 and is about 9 in the end, with one seed or another.
+#[test]
+fn peers_find_out_whom_to_boost_with() {
+    let place = moons(8, 140);
+    let (trained, met) = meet(place.path(), "task/task.toml", 0.2);
+    let of = |summary: &serde_json::Value| summary["objective"].as_f64().expect("revealed");
+    assert!((of(&met) - of(&trained)).abs() < 3.0, "{met}");
+    assert_eq!(met["dimension"], trained["dimension"], "the same stumps");
+}
+
+#[test]
+#[ignore = "takes minutes; part of the soak"]
+fn thirty_processes_that_learn_their_graph_predict_as_well_as_simulated_ones() {
+    let place = moons(30, 320);
+    let place = place.path();
+    let close = |(trained, met): (serde_json::Value, serde_json::Value)| {
+        let of = |summary: &serde_json::Value| summary["accuracy"]["mean"].as_f64().expect("revealed");
+        assert!((of(&met) - of(&trained)).abs() <= 0.01, "{met}");
+    };
+    close(meet(place, "task/task.toml", 0.5));
+    done(place, "data generate linear --agents 30 --dimension 50 --out task --force");
+    let task = "algorithm = \"coordinate-descent\"\n[data]\ntrain = \"train.csv\"\ntest = \"test.csv\"\n[graph]\nkind = \"learned\"\n";
+    write(place, "task/linear.toml", task);
+    fs::remove_dir_all(place.join("met")).expect("removed");
+    fs::remove_dir_all(place.join("trained")).expect("removed");
+    close(meet(place, "task/linear.toml", 1.0));
+}
+
 /// Ids of the peers' processes.
 fn processes(partial: &Path) -> Vec<String> {
     let admin = |folder: PathBuf| fs::read(folder.join("admin.json")).ok();

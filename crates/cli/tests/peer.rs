@@ -121,6 +121,48 @@ fn two_peers_learn_and_their_owners_ask_predict_and_stop() {
     assert!(refused(place, "peer stop ann").contains("does not run"));
 }
 
+const MEETING: &str = "name = \"meeting\"\nalgorithm = \"coordinate-descent\"\n[data]\ntrain = \"all.csv\"\n[graph]\nkind = \"learned\"\n\
+                       first-wakes = 10\nmodel-wakes = 5\ngraph-wakes = 5\n[model]\npoints-max = 8\n[run]\nwakes-per-agent = 150\n";
+
+/// Members of a learned graph: all know where one of them is, and one dies on the way.
+#[test]
+fn members_meet_through_one_address_and_agree_on_weights_though_one_dies() {
+    let (place, mut peers) = peers(MEETING, &["ann", "bob", "cid", "dan"]);
+    let place = place.path();
+    for k in 0..4 {
+        for other in (0..4).filter(|&other| other != k) {
+            let card = read(place, &format!("{}/card.toml", peers[other].name));
+            let lines = card.lines().filter(|line| other == 0 || !line.starts_with("addresses"));
+            write(place, "card.toml", &lines.map(|line| format!("{line}\n")).collect::<String>());
+            let said = done(place, &format!("peer add {} card.toml", peers[k].name));
+            assert!(said.contains("as closely as they find out"), "{said}");
+        }
+    }
+    let line = refused(place, "peer add ann card.toml --weight 2");
+    assert!(line.contains("listed twice"), "{line}");
+    done(place, "peer remove ann dan");
+    let line = refused(place, "peer add ann dan/card.toml --weight 2");
+    assert!(line.contains("learns its weights"), "{line}");
+    done(place, "peer add ann dan/card.toml");
+    peers.iter_mut().for_each(Peer::start);
+    until("bob has begun", || peers[1].status()["wakes"].as_u64() > Some(30));
+    peers[1].kill();
+    peers[1].start();
+    until("all have had their wakes", || {
+        let mut rest = peers.iter_mut().map(|peer| peer.status());
+        rest.all(|status| status["phase"] == "quiet" && status["delivered"] == true)
+    });
+    assert!(done(place, "peer predict bob bob.csv").lines().count() > 4);
+    peers.iter_mut().for_each(Peer::stop);
+    let learned: Vec<_> = peers.iter().map(|peer| support::learned(&peer.folder())).collect();
+    let (agree, edges) = support::agree(&learned);
+    assert!(agree && edges >= 3, "{edges} edges: {learned:?}");
+    // Members cannot change on the way: all would have to count them anew.
+    done(place, "peer remove ann dan");
+    let line = refused(place, "peer predict ann ann.csv");
+    assert!(line.contains("cannot change during a task"), "{line}");
+}
+
 #[test]
 fn private_peers_spend_their_plan_and_keep_a_home_model() {
     let (place, mut peers) = peers(PRIVATE, &["ann", "bob"]);

@@ -74,6 +74,8 @@ pub enum Kind {
     Number(Range),
     /// A number or a word.
     NumberOr(Range, &'static str),
+    /// An array of two finite numbers, the larger one last.
+    Interval,
 }
 
 impl fmt::Display for Kind {
@@ -98,6 +100,7 @@ impl fmt::Display for Kind {
             Kind::IntegerOr(low, high, word) => write!(f, "a whole number from {low} to {high}, or \"{word}\""),
             Kind::Number(range) => write!(f, "{range}"),
             Kind::NumberOr(range, word) => write!(f, "{range}, or \"{word}\""),
+            Kind::Interval => write!(f, "two finite numbers, the larger one last"),
         }
     }
 }
@@ -175,7 +178,8 @@ pub const KEYS: &[Key] = &[
     key("admm.inner", Kind::IntegerOr(1, COUNT, "exact"), "10", "Gradient steps for each inner problem, or \"exact\"."),
 
     key("boosting", Kind::Table, "all defaults", "Read when algorithm = \"frank-wolfe\"; and for the comparison, when the graph is learned."),
-    key("boosting.predictors", Kind::IntegerOr(1, STUMPS_MAX, "columns"), "200", "How many decision stumps at least, as many for each feature, over the range of the training points. \"columns\": none; each column of the data is what one base predictor says."),
+    key("boosting.predictors", Kind::IntegerOr(1, STUMPS_MAX, "columns"), "200", "How many decision stumps at least, as many for each feature, with thresholds over `range`. \"columns\": none; each column of the data is what one base predictor says."),
+    key("boosting.range", Kind::Interval, "from the smallest to the largest number in anybody's training points", "Where the thresholds of stumps lie. Real peers must agree on it, for none of them knows the others' points."),
     key("boosting.radius", Kind::Number(ABOVE_0), "10", "beta: the weights of an agent's base predictors have at most this sum of sizes."),
     key("boosting.step", Kind::Choice(&["global-clock", "local-clock", "descent"]), "`\"local-clock\"`", "gamma: 2 / (time + 2), 2 / (own wakes + 2), or as far as the objective surely falls."),
     key("boosting.local-rounds", Kind::Integer(1, COUNT), "1000", "Rounds of boosting alone and of all points as one, for the comparison; and alone before the first graph is learned."),

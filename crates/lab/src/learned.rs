@@ -5,13 +5,14 @@ use crate::graph::{self, GraphRows};
 use crate::load::Loaded;
 use crate::registry::Heard;
 use crate::rows::{self, Names};
-use crate::task::{Algorithm, BOOSTING_DEFAULTS, GraphSource, LINEAR_DEFAULTS, Learned, Predictors, Task};
+use crate::task::{Algorithm, BOOSTING_DEFAULTS, Boosting, GraphSource, LINEAR_DEFAULTS, Learned, Predictors, Task};
 use sottovoce_algorithms::joint::{Joint, LogDegree};
 use sottovoce_algorithms::personal::{
     home::{Broadcast, Home},
     links::Links,
 };
-use sottovoce_algorithms::{Dataset, Problem, Shard, boosting, objective, stumps::Stumps};
+use sottovoce_algorithms::stumps::{Stumps, range_of};
+use sottovoce_algorithms::{Dataset, Problem, Shard, boosting, objective};
 use sottovoce_core::{Edge, Graph, PeerId, Peers, Posts, Rows, UNHEARD};
 use std::collections::HashMap;
 use std::path::Path;
@@ -126,14 +127,27 @@ pub struct Plain {
     pub feature_names: Vec<String>,
 }
 
+/// The stumps of a task over so many features; none where each column is what a base predictor says.
+///
+/// # Panics
+/// When the range has not been filled in.
+pub fn stumps(boosting: &Boosting, dimension: usize) -> Option<Stumps> {
+    let Predictors::Stumps(count) = boosting.predictors else { return None };
+    let [low, high] = boosting.range.expect("a range that was given or filled in");
+    Some(Stumps::grid(dimension, count as usize, low, high))
+}
+
 /// The same task with what base predictors say in place of the features, to be boosted.
 pub fn boosted(linear: Loaded) -> Loaded {
-    let boosting = linear.task.boosting.expect("a task that boosts says how");
+    let mut task = linear.task;
+    let boosting = task.boosting.as_mut().expect("a task that boosts says how");
+    if let Predictors::Stumps(_) = boosting.predictors {
+        boosting.range.get_or_insert_with(|| range_of(&linear.problem.data));
+    }
     let plain = Plain { train: linear.problem.data, test: linear.test, feature_names: linear.feature_names };
-    let (data, test, feature_names) = match boosting.predictors {
-        Predictors::Columns => (plain.train.clone(), plain.test.clone(), plain.feature_names.clone()),
-        Predictors::Stumps(count) => {
-            let stumps = Stumps::spanning(&plain.train, count as usize);
+    let (data, test, feature_names) = match stumps(boosting, plain.train.dimension()) {
+        None => (plain.train.clone(), plain.test.clone(), plain.feature_names.clone()),
+        Some(stumps) => {
             let test = plain.test.as_ref().map(|test| stumps.apply(test));
             let name = |feature: &String| {
                 let named = |threshold: &f64| format!("{feature} <= {threshold}");
@@ -142,7 +156,6 @@ pub fn boosted(linear: Loaded) -> Loaded {
             (stumps.apply(&plain.train), test, plain.feature_names.iter().flat_map(name).collect())
         }
     };
-    let mut task = linear.task;
     if task.algorithm != Algorithm::FrankWolfe {
         task.algorithm = Algorithm::FrankWolfe;
         set_defaults(&mut task, BOOSTING_DEFAULTS);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Everything a run needs, agents in the order of their names (by bytes).
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The task, with the defaults that only the data can tell: points-max, knn's neighbours and ADMM's penalty.
+    /// The task, with the defaults that only the data can tell: points-max, knn's neighbours, ADMM's penalty and the range of stumps.
     pub task: Task,
     /// The agents: all names of the training and test data and of the graph.
     pub names: Vec<String>,

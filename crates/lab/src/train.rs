@@ -195,12 +195,7 @@ impl Visitor for Train<'_> {
             algorithm: which.name(),
             name: name(loaded, which, graph.is_some()),
             gap: certified.then(|| boosting::gap(problem, radius, &models)),
-            bits: probe.bits.map(|bits| {
-                ids().map(|id| bits(simulation.state(id))).fold(Bits::default(), |sum, one| Bits {
-                    steps: sum.steps + one.steps,
-                    models: sum.models + one.models,
-                })
-            }),
+            bits: sum_of_bits(ids().map(|id| probe.bits.map(|bits| bits(simulation.state(id))))),
             graph,
             home,
             scores,
@@ -215,8 +210,13 @@ impl Visitor for Train<'_> {
     }
 }
 
+/// The bits of all agents, where they are counted.
+pub(crate) fn sum_of_bits(all: impl Iterator<Item = Option<Bits>>) -> Option<Bits> {
+    all.flatten().reduce(|sum, one| Bits { steps: sum.steps + one.steps, models: sum.models + one.models })
+}
+
 /// What a report calls a run.
-fn name(loaded: &Loaded, algorithm: task::Algorithm, learned: bool) -> String {
+pub(crate) fn name(loaded: &Loaded, algorithm: task::Algorithm, learned: bool) -> String {
     match (learned, loaded.plain.is_some()) {
         (true, true) => "boosting, learned graph".to_owned(),
         (true, false) => "linear, learned graph".to_owned(),
@@ -234,14 +234,14 @@ pub(crate) fn planned_wakes(loaded: &Loaded, algorithm: task::Algorithm) -> u64 
 }
 
 /// What a run is measured with.
-struct Ruler<'a> {
+pub(crate) struct Ruler<'a> {
     loaded: &'a Loaded,
     /// The problem over the graph that is learned, as it is at the time.
     learned: Option<(&'a task::Learned, Problem)>,
 }
 
 impl<'a> Ruler<'a> {
-    fn new(loaded: &'a Loaded) -> Self {
+    pub(crate) fn new(loaded: &'a Loaded) -> Self {
         let learned = match &loaded.task.graph.source {
             GraphSource::Learned(learned) => Some((learned, loaded.problem.clone())),
             _ => None,
@@ -250,7 +250,7 @@ impl<'a> Ruler<'a> {
     }
 
     /// The objective: Q, or J where the graph is learned; none for those who learn alone although there is no graph yet.
-    fn objective(&mut self, models: &Rows, graph: Option<Graph>) -> Option<f64> {
+    pub(crate) fn objective(&mut self, models: &Rows, graph: Option<Graph>) -> Option<f64> {
         match (&mut self.learned, graph) {
             (None, _) => Some(learned::objective(self.loaded, &self.loaded.problem, models)),
             (Some(_), None) => None,

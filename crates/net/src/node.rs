@@ -278,7 +278,7 @@ impl<'d, A: Algorithm, D: Disk> Node<'d, A, D> {
         Ok(())
     }
 
-    /// The agent's clock ticks. `now` is the time since this process began.
+    /// The agent's clock ticks. Time does not run backwards, whatever `now` says.
     pub fn wake(&mut self, now: Time) -> Result<Woke, Fault> {
         match &self.phase {
             Phase::Failed => return Err(Fault::Failed),
@@ -520,11 +520,6 @@ impl<'d, A: Algorithm, D: Disk> Node<'d, A, D> {
     /// Events so far, in all processes.
     pub fn events_so_far(&self) -> u64 {
         self.events
-    }
-
-    /// The agent's time so far.
-    pub fn time(&self) -> Time {
-        self.time
     }
 
     /// The number of its last post; zero before the first.

@@ -193,7 +193,6 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
 
     async fn live(&mut self) -> Result<tokio::sync::oneshot::Sender<()>, Fault> {
         let mut under_way = UnderWay::new();
-        let offset = self.node.time().0;
         let began = Instant::now();
         let mut next_wake = began + self.pause();
         let mut next_save = began + SAVE_EVERY;
@@ -217,8 +216,7 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
                     None => {}
                 },
                 () = tokio::time::sleep_until(next_wake) => {
-                    let now = offset + began.elapsed().as_secs_f64() / self.interval.as_secs_f64();
-                    self.wake(Time(now))?;
+                    self.wake()?;
                     // A clock that was stopped for an hour owes one wake, not an hour of them.
                     next_wake = Instant::now() + self.pause();
                 }
@@ -241,7 +239,10 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
         self.interval.mul_f64(-libm::log1p(-unit))
     }
 
-    fn wake(&mut self, now: Time) -> Result<(), Fault> {
+    /// Nobody shares a clock: the agent's time is its own wakes, which is what a simulator's time is on average. Whoever is slow, or was
+    /// away, is behind with all that it does by turns, and misses none of it.
+    fn wake(&mut self) -> Result<(), Fault> {
+        let now = Time(self.node.wakes() as f64);
         let before = self.node.post_number();
         let was_asking = self.node.is_asking();
         match self.node.wake(now)? {

@@ -2,20 +2,25 @@
 
 mod support;
 
+use sottovoce_algorithms::joint::{Joint, LogDegree};
 use sottovoce_algorithms::personal::{
     admm::{Admm, AdmmConfig, Inner},
+    alternating::{Alternating, Turns},
     coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start},
+    descent_by_letters::{self, DescentByLetters},
     frank_wolfe::{FrankWolfe, FrankWolfeConfig, StepSize},
     frank_wolfe_letter::{self as boosting, Entries, Packed},
+    graph_learning::{GraphLearning, GraphLearningConfig},
+    graph_letter::{GraphLetter, Theta},
     letter::{Kind, Letter},
     model_propagation::{ModelPropagation, ModelPropagationConfig},
     private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig},
 };
 use sottovoce_algorithms::{Loss, Problem, Shard};
 use sottovoce_core::wire::{NUMBER_MAX, Numbers};
-use sottovoce_core::{Algorithm, Coin, PeerId, Time, Wire};
+use sottovoce_core::{Algorithm, Coin, Graph, PeerId, Time, Wire};
 use sottovoce_net::frame::{Answer, Card, Post, Question, Refusal, Refusals, Seen};
-use sottovoce_net::node::{Fault, Node, Rules, Woke};
+use sottovoce_net::node::{Fault, LETTERS_MAX, Node, Rules, Woke};
 use sottovoce_net::store::{Step, Store};
 use sottovoce_privacy::sensitivity::Norm;
 use sottovoce_privacy::{Event, Plan, Sum};
@@ -70,6 +75,13 @@ fn hello(of: usize, points: u64) -> Vec<u8> {
 fn letter(number: u64, kind: Kind, exchange: u64, vectors: u8, body: &[f64]) -> Vec<u8> {
     let mut bytes = Vec::new();
     Letter { kind, vectors, number: exchange, body: Numbers::Plain(body) }.encode(&mut bytes);
+    Question::Letter { number, bytes: &bytes }.encode()
+}
+
+/// Any other letter in its frame.
+fn frame<'a>(number: u64, letter: impl Wire<'a>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    letter.encode(&mut bytes);
     Question::Letter { number, bytes: &bytes }.encode()
 }
 
@@ -410,11 +422,6 @@ fn a_step_beyond_the_last_version_moves_nothing() {
     };
     let algorithm = FrankWolfe::new(config).expect("good parameters");
     let mut victim = Victim::awake(&algorithm, &problem, rules(None));
-    let frame = |number: u64, letter: boosting::Letter<'_>| {
-        let mut bytes = Vec::new();
-        letter.encode(&mut bytes);
-        Question::Letter { number, bytes: &bytes }.encode()
-    };
     for peer in NEIGHBOURS {
         let entries = Entries::Dense(&[1.0, 0.5]);
         let (number, version) = (victim.next_number(), u32::MAX - 1);
@@ -426,6 +433,120 @@ fn a_step_beyond_the_last_version_moves_nothing() {
         let letter = boosting::Letter::Step { version: u32::MAX, step };
         victim.refuses(Some(from), &frame(number, letter), Refusal::Malformed);
     });
+}
+
+/// The usual four, none of whom is anybody's neighbour yet, and the turn of the graph for ever.
+fn strangers() -> (Problem, Alternating<DescentByLetters, LogDegree>) {
+    let problem = Problem { graph: Graph::complete(4).expect("four"), ..problem(Loss::Logistic) };
+    let regularizer = LogDegree { sparsity: 0.1, offset: LogDegree::OFFSET };
+    let joint = Joint { trade_off: problem.trade_off, strength: 1.0, regularizer };
+    let graph = GraphLearning::new(GraphLearningConfig { joint, sample: 2 }).expect("good parameters");
+    let learner = DescentByLetters::new(problem.loss, problem.trade_off).expect("good parameters");
+    let turns = Turns { graph_first: 1e9, models: 1.0, graph: 1.0 };
+    (problem, Alternating::new(learner, graph, turns).expect("good turns"))
+}
+
+fn answer(round: u64, cost: f64, weight: f64, model: &[f64]) -> GraphLetter<'_> {
+    GraphLetter::Answer { round, as_of: 0, cost, degree: 1.0, weight, model: Theta::Dense(Numbers::Plain(model)) }
+}
+
+/// The victim keeps its pairs with 0 and 3; its pair with 2 is kept by 2.
+#[test]
+fn wrong_letters_about_a_learned_graph_are_refused_by_reason_and_change_nothing() {
+    let (problem, algorithm) = strangers();
+    let mut victim = Victim::awake(&algorithm, &problem, rules(None));
+    let number = victim.next_number();
+    victim.takes(PeerId(0), &frame(number, GraphLetter::Propose { as_of: 0, weight: 0.5 }));
+    let number = victim.next_number();
+    victim.takes(PeerId(2), &frame(number, GraphLetter::Settle { as_of: 5, weight: 0.25 }));
+    victim.endures("letters that are none", |victim| {
+        let (from, number) = (victim.neighbour(), victim.next_number());
+        let mut bytes = frame(number, answer(1, 0.5, 0.5, &[0.5, 0.5]));
+        match victim.coin.below(3) {
+            0 => bytes.truncate(10 + victim.coin.below(40)),
+            1 => bytes[9] = 22 + victim.coin.below(200) as u8,
+            _ => bytes.push(0),
+        }
+        victim.refuses(Some(from), &bytes, Refusal::Malformed);
+    });
+    victim.endures("letters of the wrong end of a pair, and weights below zero", |victim| {
+        let (number, weight) = (victim.next_number(), victim.coin.unit());
+        let (from, letter) = match victim.coin.below(4) {
+            0 => (PeerId(2), GraphLetter::Propose { as_of: 0, weight }),
+            1 => (PeerId(2), GraphLetter::Check { weight }),
+            2 => (PeerId(0), GraphLetter::Settle { as_of: 9, weight }),
+            _ => (PeerId(0), GraphLetter::Propose { as_of: 1, weight: -weight - 1e-9 }),
+        };
+        victim.refuses(Some(from), &frame(number, letter), Refusal::Malformed);
+    });
+    victim.endures("answers of another dimension", |victim| {
+        let (from, number) = (victim.neighbour(), victim.next_number());
+        let model = vec![1.0; [0, 1, 3, 1000][victim.coin.below(4)]];
+        victim.refuses(Some(from), &frame(number, answer(1, 0.5, 0.5, &model)), Refusal::WrongDimension);
+    });
+    victim.endures("numbers that are none, too large, or next to nothing", |victim| {
+        let (from, number) = (victim.neighbour(), victim.next_number());
+        let poison = poisoned(&mut victim.coin, 1)[0];
+        let (fine, bad) = ([0.5, 0.5], [0.5, poison]);
+        let letter = match victim.coin.below(4) {
+            0 => answer(1, poison, 0.5, &fine),
+            1 => answer(1, 0.5, poison.abs(), &fine),
+            2 => answer(1, 0.5, 0.5, &bad),
+            _ => answer(1, 0.5, f64::MIN_POSITIVE, &fine),
+        };
+        victim.refuses(Some(from), &frame(number, letter), Refusal::NotFinite);
+    });
+    victim.endures("letters out of turn", |victim| {
+        let number = victim.next_number();
+        let ahead = 2 + victim.coin.bits() % 1000;
+        let (from, letter) = match victim.coin.below(4) {
+            0 => (victim.neighbour(), answer(ahead, 0.5, 0.5, &[0.5, 0.5])),
+            1 => (PeerId(0), GraphLetter::Propose { as_of: ahead, weight: 0.9 }),
+            2 => (PeerId(0), GraphLetter::Propose { as_of: 0, weight: 0.9 }),
+            _ => (PeerId(2), GraphLetter::Settle { as_of: victim.coin.below(5) as u64, weight: 0.9 }),
+        };
+        victim.refuses(Some(from), &frame(number, letter), Refusal::OutOfTurn);
+    });
+    victim.endures("models of a member that is no neighbour", |victim| {
+        let number = victim.next_number();
+        let letter = descent_by_letters::Letter::Model { version: 1, model: Numbers::Plain(&[1.0, 1.0]) };
+        victim.refuses(Some(PeerId(3)), &frame(number, letter), Refusal::NotANeighbour);
+    });
+}
+
+/// Members that link, unlink and ask without end: the state holds one weight and one copy for each, the queue its bound.
+#[test]
+fn members_cannot_make_a_peer_store_more_than_a_weight_and_a_model_for_each() {
+    let (problem, algorithm) = strangers();
+    let mut victim = Victim::awake(&algorithm, &problem, rules(None));
+    let (mut full, mut letters) = (0, 0);
+    for round in 0..3 * EACH as u64 {
+        let from = [PeerId(0), PeerId(2), PeerId(3)][victim.coin.below(3)];
+        let weight = if round % 7 == 6 { 0.0 } else { victim.coin.unit() + 0.1 };
+        let letter = match from {
+            PeerId(2) => GraphLetter::Settle { as_of: round, weight },
+            _ => GraphLetter::Propose { as_of: letters, weight },
+        };
+        let number = victim.next_number();
+        let taken = victim.receive(from, &frame(number, letter));
+        letters += u64::from(from != PeerId(2) && Answer::decode(&taken) == Ok(Answer::Taken));
+        let number = victim.next_number();
+        victim.takes(from, &frame(number, GraphLetter::Ask { round }));
+        if round == 100 {
+            full = victim.print().3.len();
+        }
+    }
+    let state = victim.print().3.len();
+    // Counts grow by some digits.
+    assert!(letters > EACH as u64 && state <= full + 64, "{full} -> {state} bytes after {letters} changes");
+    for peer in [PeerId(0), PeerId(2), PeerId(3)] {
+        let mut waiting = 0;
+        while let Some(out) = victim.node.outgoing(peer) {
+            victim.node.answered(peer, out.number, &Answer::Taken.encode());
+            waiting += 1;
+        }
+        assert_eq!(waiting, LETTERS_MAX, "{peer:?} has asked for more than wait");
+    }
 }
 
 /// A damaged file with fitting digests: numbers beyond what any peer can have said would make a model that is not finite.

@@ -226,7 +226,9 @@ fn gather(folders: &[PathBuf], private: bool, reveal: bool) -> Result<Vec<Gather
             None => Gathered::default(),
             Some(kept) => Gathered {
                 // Without privacy letters have told the model, too.
-                model: if private { kept.post } else { Some(kept.model) },
+                model: if private { kept.post } else { Some(kept.recalled.model) },
+                links: kept.recalled.links,
+                bits: kept.recalled.bits,
                 ledger: kept.ledger,
                 home: kept.home.filter(|_| reveal),
             },

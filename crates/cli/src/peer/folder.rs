@@ -1,7 +1,7 @@
 //! What lies in a peer's folder: the secret key, and the store as its owner reads it.
 
 use sottovoce_lab::error::Mistake;
-use sottovoce_lab::peer::{Heard, One, PeerFile, Saved, load};
+use sottovoce_lab::peer::{Heard, One, PeerFile, Recalled, Saved, load};
 use sottovoce_net::disk::{Glance, private};
 use sottovoce_net::store::{Owner, Step, Store};
 use sottovoce_net::transport::Identity;
@@ -96,8 +96,8 @@ pub fn heard<'s>(step: &'s Step, file: &PeerFile) -> Vec<Heard<'s>> {
 pub struct Kept {
     /// What it posted last.
     pub post: Option<Vec<f64>>,
-    /// Its own model.
-    pub model: Vec<f64>,
+    /// Its own model, and the weights that it has learned.
+    pub recalled: Recalled,
     /// The model it keeps at home, where the task has one.
     pub home: Option<Vec<f64>>,
     /// What it has released.
@@ -109,7 +109,7 @@ pub fn kept(file: &PeerFile) -> Result<Option<Kept>, Mistake> {
     let one = load(file)?;
     let Some(step) = look(file, &one, &read_key(&file.key)?)? else { return Ok(None) };
     let heard = heard(&step, file);
-    let model = one.model(saved(&step), &heard)?;
+    let recalled = one.recall(saved(&step), &heard)?;
     let home = one.home_model(&heard)?;
-    Ok(Some(Kept { post: step.post.map(|post| post.values), model, home, ledger: step.ledger }))
+    Ok(Some(Kept { post: step.post.map(|post| post.values), recalled, home, ledger: step.ledger }))
 }

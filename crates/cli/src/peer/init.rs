@@ -3,7 +3,7 @@
 use super::folder::{KEY_FILE, write_key};
 use crate::{Output, screen};
 use sottovoce_lab::error::Mistake;
-use sottovoce_lab::peer::{PEER_FILE, PeerFile, hex, load};
+use sottovoce_lab::peer::{PEER_FILE, PeerFile, hex, is_learned, load};
 use sottovoce_net::Multiaddr;
 use sottovoce_net::disk::{make_private_folder, private};
 use std::io::Write;
@@ -90,11 +90,13 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
             serde_json::json!({ "folder": folder, "agent": agent, "id": id, "task": task, "neighbour": snippet }),
         )?;
     } else if !output.quiet {
+        // Where the graph is learned, all must list the same members.
+        let whose = if is_learned(&one.loaded.task) { "each other member" } else { "each neighbour" };
         screen::say(format!(
             "Made {0}: peer.toml, peer.key (keep it secret), card.toml (give it to those you learn with).\n\
              Task digest {1}: the same for all, or peers cannot talk.\n\n\
              The card: agree on the weight, and see that the address is one at which others reach this machine.\n\n{snippet}\n\
-             Next: sottovoce peer add {0} CARD, with the card of each neighbour; then sottovoce peer start {0}",
+             Next: sottovoce peer add {0} CARD, with the card of {whose}; then sottovoce peer start {0}",
             folder.display(),
             hex(&one.task),
         ))?;

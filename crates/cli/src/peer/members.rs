@@ -3,7 +3,8 @@
 use super::init::parse_address;
 use crate::{Output, screen};
 use sottovoce_lab::error::Mistake;
-use sottovoce_lab::peer::{PEER_FILE, PeerFile};
+use sottovoce_lab::peer::{PEER_FILE, PeerFile, is_learned};
+use sottovoce_lab::task::Task;
 use sottovoce_net::Key;
 use sottovoce_net::disk::private;
 use std::io::Write;
@@ -57,11 +58,18 @@ pub fn add(arguments: &AddArguments, output: Output) -> Result<(), Mistake> {
         return Err(Mistake::file(&arguments.card, format!("key is {:?}; accepted: the id of a peer", new.key)));
     }
     new.addresses.iter().try_for_each(|text| parse_address(text, "addresses", Some(&arguments.card)).map(drop))?;
+    // What is wrong with the task itself is said when the peer starts.
+    let learned = Task::read(&after.task).is_ok_and(|task| is_learned(&task));
+    if learned && new.weight != 1.0 {
+        let what = format!("weight is {}, and the task learns its weights; accepted: no weight, or 1", new.weight);
+        return Err(Mistake::file(&arguments.card, what));
+    }
     replace(&file, &text)?;
     if !output.quiet {
+        let how = if learned { "as closely as they find out".to_owned() } else { format!("weight {}", new.weight) };
         screen::say(format!(
-            "{} learns with {}, weight {}. A running peer notices when it is started again.",
-            after.agent, new.agent, new.weight
+            "{} learns with {}, {how}. A running peer notices when it is started again.",
+            after.agent, new.agent
         ))?;
     }
     Ok(())

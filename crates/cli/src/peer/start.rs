@@ -4,9 +4,9 @@ use super::admin::{Admin, AdminFile};
 use super::folder::{self, owner, read_key};
 use super::init::parse_address;
 use crate::Output;
-use sottovoce_core::{Algorithm, Edge, Wire};
+use sottovoce_core::{Algorithm, Wire};
 use sottovoce_lab::error::Mistake;
-use sottovoce_lab::peer::{One, PeerFile, hex, load};
+use sottovoce_lab::peer::{One, PeerFile, hex, is_learned, load};
 use sottovoce_lab::registry::{Probe, Shard, Visitor, with_algorithm};
 use sottovoce_net::admin::{Account, Admin as AdminServer, Ask};
 use sottovoce_net::disk::FileDisk;
@@ -159,7 +159,7 @@ async fn serve<'d, A: Algorithm>(
     if arguments.with_parent {
         stop_with_parent(owner);
     }
-    let task = hex(&one.task);
+    let task = hex(&one.common);
     tracing::info!(agent = file.agent, neighbours = file.neighbours.len(), task, "started");
     let ended = peer.run().await.map_err(|error| refused(&error));
     if ended.is_ok() {
@@ -191,7 +191,8 @@ fn ask_to_stop(owner: &mpsc::Sender<Ask>) {
     }
 }
 
-/// Who is there: this peer and its neighbours, in the order of their names, and their keys.
+/// Who is there: this peer and its neighbours, in the order of their names, and their keys. Where the graph is learned, everyone is a
+/// neighbour.
 fn group(file: &PeerFile, one: &One, identity: &Identity) -> Result<(Group, Vec<Key>), Mistake> {
     let mut keys = Vec::new();
     for name in &one.loaded.names {
@@ -210,12 +211,13 @@ fn group(file: &PeerFile, one: &One, identity: &Identity) -> Result<(Group, Vec<
         let what = format!("neighbours.key of {:?} is this peer's own; accepted: the neighbour's id", neighbour.agent);
         return Err(Mistake::file(&file.source, what));
     }
-    let edges: Vec<Edge> = one.loaded.problem.graph.peers(one.me).iter().collect();
+    let edges = || one.loaded.problem.graph.peers(one.me).iter().collect();
+    let neighbours = (!is_learned(&one.loaded.task)).then(edges);
     let group = Group {
         names: one.loaded.names.clone(),
         keys: keys.iter().map(Key::to_string).collect(),
         me: one.me,
-        neighbours: Some(edges),
+        neighbours,
     };
     Ok((group, keys))
 }
@@ -224,7 +226,7 @@ fn transport_settings(file: &PeerFile, one: &One, post_len: usize) -> Result<tra
     let addresses = |texts: &[String], key: &str| -> Result<Vec<Multiaddr>, Mistake> {
         texts.iter().map(|text| parse_address(text, key, Some(&file.source))).collect()
     };
-    let protocol = format!("/sottovoce/1/{}", hex(&one.task));
+    let protocol = format!("/sottovoce/1/{}", hex(&one.common));
     let mut settings = transport::Settings::new(protocol, frame_bytes_max(post_len, one.loaded.problem.dimension()));
     settings.listen = addresses(&file.listen, "listen")?;
     settings.external = addresses(&file.external, "external")?;

@@ -2,6 +2,9 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use serde_json::Value;
+use sottovoce_algorithms::personal::links::Links;
+use sottovoce_core::PeerId;
+use sottovoce_lab::peer::{Heard, PeerFile, Saved, load};
 use sottovoce_net::disk::Glance;
 use sottovoce_net::store::{Step, Store};
 use std::fs;
@@ -252,6 +255,25 @@ pub fn until_quiet(peers: &mut [&mut Peer]) {
         settled.iter_mut().zip(&statuses).for_each(|(settled, status)| *settled |= status["delivered"] == true);
         at_rest
     });
+}
+
+/// Who a peer is, and the weights that its store says it has learned.
+pub fn learned(folder: &Path) -> (PeerId, Links) {
+    let one = load(&PeerFile::read(folder).expect("a peer file")).expect("a peer");
+    let looked = Store::look(&mut Glance::at(&folder.join("store"))).expect("a good store");
+    let Step { state, neighbours, ledger, .. } = looked.and_then(|(_, step)| step).expect("a step");
+    let saved = Saved { state: &state, neighbours: &neighbours, ledger: &ledger, post: None };
+    let recalled = one.recall(saved, &vec![Heard::default(); neighbours.len()]).expect("its state");
+    (one.me, recalled.links.expect("a learned graph"))
+}
+
+/// Whether both ends of every pair hold the same weight, to the bit; and how many pairs have one.
+pub fn agree(all: &[(PeerId, Links)]) -> (bool, usize) {
+    let pairs = || all.iter().flat_map(|a| all.iter().filter(move |b| b.0 > a.0).map(move |b| (a, b)));
+    let same = |((a, of_a), (b, of_b)): (&(PeerId, Links), &(PeerId, Links))| {
+        of_a.weight(*b).to_bits() == of_b.weight(*a).to_bits()
+    };
+    (pairs().all(same), pairs().filter(|((_, of_a), (b, _))| of_a.weight(*b) > 0.0).count())
 }
 
 /// A folder for a test: in memory where that is possible, because a disk makes a few hundred things safe in a second, and thirty peers

@@ -48,6 +48,15 @@ pub struct MoonsOptions {
     pub flips: f64,
 }
 
+impl MoonsOptions {
+    /// So many agents in the four groups, as many in each as the thesis has of a hundred, rounded.
+    pub fn of_agents(agents: usize) -> Self {
+        let before = |tenths: usize| agents / 10 * tenths + agents % 10 * tenths / 10;
+        let groups = [(0, 1), (1, 3), (3, 6), (6, 10)].map(|(from, to)| before(to) - before(from));
+        MoonsOptions { groups, ..MoonsOptions::default() }
+    }
+}
+
 impl Default for MoonsOptions {
     fn default() -> Self {
         MoonsOptions { groups: [10, 20, 30, 40], dimension: 20, seed: 1, points: 3..=14, test_points: 100, flips: 0.05 }
@@ -110,6 +119,10 @@ pub fn moons(options: &MoonsOptions) -> Moons {
 /// Generates a task and writes it into a new folder: `task.toml`, which learns the graph, `train.csv`, `test.csv`, the oracle's graph
 /// and everyone's group.
 pub fn write(options: &MoonsOptions, out: &Path, force: bool) -> Result<Moons, Mistake> {
+    let agents: usize = options.groups.iter().sum();
+    if !(2..=u32::MAX as usize).contains(&agents) {
+        return Err(Mistake::new(format!("agents is {agents}; accepted: a whole number from 2 to {}", u32::MAX)));
+    }
     let folder = Folder::begin(out, force, FILES)?;
     let task = moons(options);
     folder.write("task.toml", task_text(options, &task))?;
@@ -183,6 +196,18 @@ fn points(rng: &mut ChaCha8Rng, axis: [f64; 2], count: usize, dimension: usize, 
 mod tests {
     use super::*;
     use sottovoce_core::PeerId;
+
+    #[test]
+    fn any_number_of_agents_falls_into_the_groups_of_the_thesis() {
+        assert_eq!(MoonsOptions::of_agents(100), MoonsOptions::default());
+        assert_eq!(MoonsOptions::of_agents(30).groups, [3, 6, 9, 12]);
+        for agents in [2, 7, 11, 99, 12345] {
+            assert_eq!(MoonsOptions::of_agents(agents).groups.iter().sum::<usize>(), agents);
+        }
+        let few = MoonsOptions { groups: [0, 0, 1, 0], ..MoonsOptions::default() };
+        let said = write(&few, Path::new("nowhere"), false).expect_err("one agent").to_string();
+        assert!(said.contains("from 2"), "{said}");
+    }
 
     #[test]
     fn the_task_has_the_statistics_of_the_thesis() {

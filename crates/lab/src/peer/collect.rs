@@ -1,16 +1,18 @@
 //! The run directory of a network: from posts, ledgers and counters, which is what others may see. What peers keep for themselves
 //! is in it only when their owners say so.
 
+use super::problem::is_learned;
 use crate::error::Mistake;
 use crate::folder::Folder;
+use crate::learned::graph_of;
 use crate::load::Loaded;
 use crate::report::Sample;
 use crate::run_folder::{self, Summary};
 use crate::score::{mean_and_deviation, scores};
 use crate::task::Algorithm;
-use crate::train::{Halt, HomeModels, Trained, train};
-use sottovoce_algorithms::objective;
-use sottovoce_core::{PeerId, Reject, Rows};
+use crate::train::{self, Halt, HomeModels, Ruler, Trained};
+use sottovoce_algorithms::personal::{frank_wolfe::Bits, links::Links};
+use sottovoce_core::{Graph, PeerId, Reject, Rows};
 use sottovoce_privacy::Ledger;
 use sottovoce_sim::Counters;
 use std::collections::BTreeMap;
@@ -21,6 +23,10 @@ use std::ops::ControlFlow;
 pub struct Gathered {
     /// What it told its neighbours last; none if it told them nothing.
     pub model: Option<Vec<f64>>,
+    /// The weights that it holds, where the graph is learned.
+    pub links: Option<Links>,
+    /// The bits that it has sent, where papers count bits.
+    pub bits: Option<Bits>,
     /// What it has released.
     pub ledger: Ledger,
     /// What it keeps at home, if it has it and its owner has revealed it.
@@ -68,12 +74,13 @@ pub fn write(
         Some(test) if reveal => scores(problem.loss, test, models),
         _ => vec![None; problem.agents()],
     };
+    let graph = is_learned(&loaded.task).then(|| learned_graph(&gathered));
     let has_homes = reveal && gathered.iter().all(|peer| peer.home.is_some());
     let mut samples = tally.samples;
     let model_scores = scores_of(&models);
     if let Some(last) = samples.last_mut().filter(|_| reveal) {
         let score = mean_and_deviation(&model_scores);
-        last.objective = Some(objective::value(problem, &models));
+        last.objective = Ruler::new(loaded).objective(&models, graph.clone());
         (last.score_mean, last.score_std) = (score.map(|(mean, _)| mean), score.map(|(_, std)| std));
     }
     let last = samples.last().copied().unwrap_or_default();
@@ -87,7 +94,7 @@ pub fn write(
     };
     let trained = Trained {
         algorithm: loaded.task.algorithm.name(),
-        name: loaded.task.algorithm.name().replace('-', " "),
+        name: train::name(loaded, loaded.task.algorithm, graph.is_some()),
         home: has_homes.then(|| HomeModels { scores: scores_of(&homes), models: homes }),
         scores: model_scores,
         models,
@@ -97,19 +104,19 @@ pub fn write(
         start: Counters::default(),
         seconds: tally.seconds,
         quiet: tally.quiet,
-        graph: None,
         gap: None,
-        bits: None,
+        bits: train::sum_of_bits(gathered.iter().map(|peer| peer.bits)),
+        graph,
     };
     let alone = match loaded.task.algorithm {
         Algorithm::Local => None,
         _ if !reveal => None,
-        _ => {
-            Some(train(loaded, Algorithm::Local, 1, &mut |_| ControlFlow::Continue(())).map_err(|halt| match halt {
+        _ => Some(train::train(loaded, Algorithm::Local, 1, &mut |_| ControlFlow::Continue(())).map_err(|halt| {
+            match halt {
                 Halt::Mistake(mistake) => mistake,
                 Halt::Interrupted => Mistake::new(halt.to_string()),
-            })?)
-        }
+            }
+        })?),
     };
     let runs: Vec<&Trained> = alone.iter().chain([&trained]).collect();
     let summary = run_folder::write(folder, loaded, &runs, vec![command], None)?;
@@ -117,6 +124,13 @@ pub fn write(
     let told = |id: PeerId| gathered[id.index()].model.is_some();
     folder.write("models.csv", run_folder::models_csv(loaded, &trained.models, told))?;
     Ok(summary)
+}
+
+/// The weights that the peers hold. One that has not begun has none.
+fn learned_graph(gathered: &[Gathered]) -> Graph {
+    let links = |(peer, id): (&Gathered, u32)| peer.links.clone().unwrap_or_else(|| Links::new(PeerId(id)));
+    let links: Vec<Links> = gathered.iter().zip(0..).map(links).collect();
+    graph_of(links.len(), |id| &links[id.index()])
 }
 
 /// Messages that arrived and were dropped, by the names that peers give the reasons.

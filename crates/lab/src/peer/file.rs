@@ -21,7 +21,7 @@ const INTERVAL_MAX: f64 = 2_678_400.0;
 /// Every key of a peer file.
 #[rustfmt::skip]
 pub const KEYS: &[Key] = &[
-    key("task", Kind::File, "required", "The task file that all peers share. Its [graph] and the files of its [data] are not read."),
+    key("task", Kind::File, "required", "The task file that all peers share. The files of its [data] are not read, nor is its [graph], unless it is learned."),
     key("agent", Kind::Text, "required", "This agent's name."),
     key("key", Kind::File, "`\"peer.key\"`", "The secret key, as `peer init` writes it. Nobody else may read it: permissions 0600."),
     key("data", Kind::File, "required", "This agent's own points: a `.csv` or `.csv.gz` with the header `agent,label,<feature>...`, all rows of this agent. The features and their order are part of the task."),
@@ -38,10 +38,10 @@ pub const KEYS: &[Key] = &[
     key("serve-relay", Kind::Switch, "`false`", "Whether to be a relay for others, within small limits; needs listed-only = false."),
     key("witnesses", Kind::Integer(1, COUNT), "1", "How many neighbours must tell what they saw before anything new is said; all, where there are fewer."),
     key("pull-limit", Kind::Number(ABOVE_0), "none", "How far from this peer's model a neighbour's counts; what is further away is moved to that distance. Only for algorithms that post."),
-    key("neighbours", Kind::Tables, "none", "Those to learn with, one `[[neighbours]]` each. Both sides must list each other, with the same weight."),
+    key("neighbours", Kind::Tables, "none", "Those to learn with, one `[[neighbours]]` each. Both sides must list each other, with the same weight. Where the graph is learned: all other members."),
     key("neighbours.agent", Kind::Text, "required", "The neighbour's name."),
     key("neighbours.key", Kind::Text, "required", "The neighbour's id, as its `peer init` prints it."),
-    key("neighbours.weight", Kind::Number(ABOVE_0), "1", "The weight of the edge."),
+    key("neighbours.weight", Kind::Number(ABOVE_0), "1", "The weight of the edge. Where the graph is learned it is 1, and means nothing."),
     key("neighbours.addresses", Kind::Texts, "none", "Where it may be found, like `/ip4/192.0.2.7/tcp/4001`. One side's knowing is enough."),
 ];
 

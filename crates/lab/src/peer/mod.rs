@@ -2,7 +2,8 @@
 //!
 //! The task is what all peers agreed on, word for word. Everything else is one peer's own business: its data, where it listens, and
 //! with whom it has agreed to learn. So a peer has a file of its own, and its problem is a star: itself in the middle, with data, and
-//! its neighbours around it, of which it knows names, weights and what they say.
+//! its neighbours around it, of which it knows names, weights and what they say. Where the graph is learned, everyone agreed upon is around it,
+//! and weights are what comes of it.
 
 mod collect;
 mod file;
@@ -12,6 +13,6 @@ mod share;
 
 pub use collect::{Gathered, Tally, write};
 pub use file::{KEYS, Neighbour, PEER_FILE, PeerFile, reference_markdown};
-pub use own::{Heard, Saved};
-pub use problem::{Digest, One, check_task, hex, load};
+pub use own::{Heard, Recalled, Saved};
+pub use problem::{Digest, One, check_task, hex, is_learned, load};
 pub use share::{Share, shares};

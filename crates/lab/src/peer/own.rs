@@ -4,7 +4,8 @@ use super::problem::One;
 use crate::error::{Mistake, quote};
 use crate::registry::{Probe, Visitor, with_algorithm};
 use crate::task::{Algorithm as AlgorithmName, Normalize};
-use crate::{data, private, rows};
+use crate::{data, learned, private, rows};
+use sottovoce_algorithms::personal::{frank_wolfe::Bits, links::Links};
 use sottovoce_algorithms::{Shard, kernel::dot};
 use sottovoce_core::{Algorithm, CannotResume, Coin, Cx, Neighbours, Outbox, Posts, Rows, Time, UNHEARD};
 use sottovoce_privacy::{Gate, Ledger, Simulated};
@@ -25,6 +26,17 @@ pub struct Saved<'s> {
     pub post: Option<&'s [f64]>,
 }
 
+/// What a store says of the agent, for its owner.
+#[derive(Clone, Debug)]
+pub struct Recalled {
+    /// The agent's own model, as it stood when its state was saved.
+    pub model: Vec<f64>,
+    /// The weights that it has learned, where the graph is.
+    pub links: Option<Links>,
+    /// The bits that it has sent, where papers count bits.
+    pub bits: Option<Bits>,
+}
+
 /// What is known of a neighbour, in the order of the neighbours' names.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Heard<'s> {
@@ -39,7 +51,7 @@ impl One {
     pub fn best_model(&self, saved: Saved<'_>, heard: &[Heard<'_>]) -> Result<Vec<f64>, Mistake> {
         match self.home_model(heard)? {
             Some(model) => Ok(model),
-            None => self.model(saved, heard),
+            None => Ok(self.recall(saved, heard)?.model),
         }
     }
 
@@ -60,22 +72,27 @@ impl One {
         Ok(Some(home.model(&self.shard(), peers, posts, |id| known[id.index()])))
     }
 
-    /// The agent's own model, as it stood when its state was saved.
-    pub fn model(&self, saved: Saved<'_>, heard: &[Heard<'_>]) -> Result<Vec<f64>, Mistake> {
-        let model = with_algorithm(&self.loaded, self.loaded.task.algorithm, Recall { one: self, saved, heard })?;
-        model.map_err(|error| Mistake::file(&self.loaded.task.source, format!("the store is of no use: {error}")))
+    /// What the agent's saved state says.
+    pub fn recall(&self, saved: Saved<'_>, heard: &[Heard<'_>]) -> Result<Recalled, Mistake> {
+        let recalled = with_algorithm(&self.loaded, self.loaded.task.algorithm, Recall { one: self, saved, heard })?;
+        recalled.map_err(|error| Mistake::file(&self.loaded.task.source, format!("the store is of no use: {error}")))
     }
 
     /// Predictions for each row of a csv file, as csv. It has the task's features by name, in any order; `agent` and `label` are
     /// not looked at.
     pub fn predictions(&self, model: &[f64], file: &Path) -> Result<String, Mistake> {
         let task = &self.loaded.task;
-        let features = model.len() - usize::from(task.model.intercept);
-        let names = &self.loaded.feature_names[..features];
+        let plain = self.loaded.plain.as_deref();
+        let all_names = plain.map_or(&self.loaded.feature_names, |plain| &plain.feature_names);
+        let features = all_names.len() - usize::from(task.model.intercept);
+        let names = &all_names[..features];
+        let boosting = task.boosting.filter(|_| plain.is_some());
+        let stumps = boosting.and_then(|boosting| learned::stumps(&boosting, all_names.len()));
+        let mut answers = Vec::new();
         let classification = task.model.loss.is_classification();
         let mut text = String::from(if classification { "prediction,margin\n" } else { "prediction\n" });
         let places = OnceCell::new();
-        let mut x = vec![1.0; model.len()];
+        let mut x = vec![1.0; all_names.len()];
         rows::read_csv(
             file,
             |header| {
@@ -107,7 +124,14 @@ impl One {
                 if task.data.normalize != Normalize::None {
                     data::shrink(&mut x[..features], task.data.normalize);
                 }
-                let margin = dot(&x, model);
+                let margin = match &stumps {
+                    None => dot(&x, model),
+                    Some(stumps) => {
+                        answers.clear();
+                        stumps.answers(&x, &mut answers);
+                        dot(&answers, model)
+                    }
+                };
                 let _ = match classification {
                     true => writeln!(text, "{},{margin}", if margin >= 0.0 { 1 } else { -1 }),
                     false => writeln!(text, "{margin}"),
@@ -142,7 +166,7 @@ fn board(len: usize, own: Option<&[f64]>, heard: &[Heard<'_>]) -> (Rows, Vec<u32
     (versions, seen)
 }
 
-/// Brings an agent back to read its model. It sends nothing.
+/// Brings an agent back to read what it knows. It sends nothing.
 struct Recall<'a> {
     one: &'a One,
     saved: Saved<'a>,
@@ -150,9 +174,9 @@ struct Recall<'a> {
 }
 
 impl Visitor for Recall<'_> {
-    type Output = Result<Vec<f64>, CannotResume>;
+    type Output = Result<Recalled, CannotResume>;
 
-    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A, _: Probe<A::State>) -> Self::Output {
+    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A, probe: Probe<A::State>) -> Self::Output {
         let Recall { one, saved, heard } = self;
         let peers = one.loaded.problem.graph.peers(one.me);
         let names = &one.loaded.names;
@@ -176,6 +200,10 @@ impl Visitor for Recall<'_> {
         let neighbours = if same { Neighbours::Same } else { Neighbours::Changed };
         let state = algorithm.resume(saved.state, neighbours, one.shard(), &mut cx)?;
         let posted: &[f64] = if versions.count() > 0 { versions.row(mine as usize) } else { &[] };
-        Ok(algorithm.model(&state, posted).to_vec())
+        Ok(Recalled {
+            model: algorithm.model(&state, posted).to_vec(),
+            links: probe.links.map(|links| links(&state).clone()),
+            bits: probe.bits.map(|bits| bits(&state)),
+        })
     }
 }

@@ -1,12 +1,12 @@
 //! From a peer's file to a problem with one agent's data.
 
-use super::file::PeerFile;
+use super::file::{Neighbour, PeerFile};
 use crate::error::{Mistake, quote};
 use crate::learned::Known;
 use crate::load::Loaded;
 use crate::rows::{At, Names, Place};
-use crate::task::{Algorithm, GraphSource, Points, Schedule, Task, Test};
-use crate::{data, private};
+use crate::task::{Algorithm, Boosting, GraphSource, Points, Predictors, Schedule, Step, Task, Test};
+use crate::{data, learned, private};
 use sha2::{Digest as _, Sha256};
 use sottovoce_algorithms::{Problem, Shard};
 use sottovoce_core::{Graph, PeerId};
@@ -21,12 +21,14 @@ pub type Digest = [u8; 32];
 /// One agent of a task, and nobody else's data.
 #[derive(Clone, Debug)]
 pub struct One {
-    /// The task, this agent's data and the star of its edges. Its plan is this agent's.
+    /// The task, this agent's data and the star of its edges; all pairs, where the graph is learned. Its plan is this agent's.
     pub loaded: Loaded,
     /// This agent, among itself and its neighbours in the order of their names.
     pub me: PeerId,
-    /// Of everything that all peers agree on.
+    /// Of everything that the task has all peers agree on.
     pub task: Digest,
+    /// Of the task and, where the graph is learned, of all members' names: who differs in it cannot talk with this peer.
+    pub common: Digest,
     /// Of this agent's points.
     pub data: Digest,
 }
@@ -63,8 +65,14 @@ pub fn load(file: &PeerFile) -> Result<One, Mistake> {
     let (names, place) = numbers.sorted();
     let prepared = data::prepare(raw, &task, &names, &place);
     edges.iter_mut().for_each(|(a, b, _)| (*a, *b) = (place[*a as usize], place[*b as usize]));
-    let graph =
-        Graph::from_edges(names.len(), &edges).map_err(|error| Mistake::file(&file.source, error.to_string()))?;
+    let refused = |error: &dyn std::fmt::Display| Mistake::file(&file.source, error.to_string());
+    let graph = match is_learned(&task) {
+        true => {
+            check_roster(file)?;
+            Graph::complete(names.len()).map_err(|error| refused(&error))?
+        }
+        false => Graph::from_edges(names.len(), &edges).map_err(|error| refused(&error))?,
+    };
     let me = PeerId(place[0]);
     let problem = Problem {
         data: prepared.train,
@@ -82,10 +90,32 @@ pub fn load(file: &PeerFile) -> Result<One, Mistake> {
         }
     };
     let feature_names = prepared.feature_names;
-    let (task_digest, data_digest) = (digest_of_task(&task, &feature_names), digest_of_data(&problem, me));
+    let (agreed, own) = (digest_of_task(&task, &feature_names), digest_of_data(&problem, me));
+    let common = if is_learned(&task) { digest_of_members(&agreed, &names) } else { agreed };
     let (known, plain) = (Known::default(), None);
     let loaded = Loaded { task, names, problem, test: prepared.test, feature_names, known, plain, plan };
-    Ok(One { loaded, me, task: task_digest, data: data_digest })
+    let loaded = if loaded.task.algorithm == Algorithm::FrankWolfe { learned::boosted(loaded) } else { loaded };
+    Ok(One { loaded, me, task: agreed, common, data: own })
+}
+
+/// Whether the members find out by themselves who learns with whom.
+pub fn is_learned(task: &Task) -> bool {
+    matches!(task.graph.source, GraphSource::Learned(_))
+}
+
+/// Where the graph is learned, a peer file lists all members, and weights are not its business.
+fn check_roster(file: &PeerFile) -> Result<(), Mistake> {
+    match file.neighbours.iter().find(|member| member.weight != 1.0) {
+        None => Ok(()),
+        Some(Neighbour { agent, weight, .. }) => {
+            let what = format!(
+                "neighbours.weight of {} is {weight}, and the task learns its weights; accepted with kind = \"learned\": 1, or no \
+                 weight",
+                quote(agent.as_bytes())
+            );
+            Err(Mistake::file(&file.source, what))
+        }
+    }
 }
 
 /// What a peer needs to know that a simulator finds out by looking at everyone. Returns points-max.
@@ -107,17 +137,14 @@ pub fn check_task(task: &Task) -> Result<u64, Mistake> {
             "admm.penalty is missing, and its default needs everyone's edges; accepted for peers: admm.penalty = a number",
         );
     }
-    if task.algorithm == Algorithm::FrankWolfe {
+    if task.privacy.is_some() && is_learned(task) {
         return refuse(
-            "algorithm = \"frank-wolfe\" makes its base predictors from everyone's data, which no peer has; accepted for peers: the \
-             algorithms of linear models",
+            "[privacy] with kind = \"learned\" runs in the simulator only; accepted for peers: [privacy] with neighbours that are \
+             agreed upon, or a learned graph without privacy",
         );
     }
-    if matches!(task.graph.source, GraphSource::Learned(_)) {
-        return refuse(
-            "[graph] kind = \"learned\" runs in the simulator only; accepted for peers: any other graph, with neighbours that are \
-             listed in their peer files",
-        );
+    if let Some(boosting) = task.boosting.filter(|_| task.algorithm == Algorithm::FrankWolfe) {
+        check_boosting(task, &boosting)?;
     }
     match task.model.points_max {
         Some(points_max) => Ok(points_max),
@@ -126,6 +153,30 @@ pub fn check_task(task: &Task) -> Result<u64, Mistake> {
              model.points-max = a number that all agree on",
         ),
     }
+}
+
+/// The same for boosting.
+fn check_boosting(task: &Task, boosting: &Boosting) -> Result<(), Mistake> {
+    let refuse = |what: &str| Err(Mistake::file(&task.source, what));
+    if boosting.range.is_none() && boosting.predictors != Predictors::Columns {
+        return refuse(
+            "boosting.range is missing, and its default needs everyone's points; accepted for peers: boosting.range = two numbers \
+             that all agree on, or predictors = \"columns\"",
+        );
+    }
+    if boosting.step == Step::GlobalClock {
+        return refuse(
+            "boosting.step = \"global-clock\" needs a clock that all peers share, and there is none; accepted for peers: \
+             \"local-clock\" or \"descent\"",
+        );
+    }
+    if task.run.tolerance.is_some() {
+        return refuse(
+            "run.tolerance of frank-wolfe is about everyone's gaps together, which no peer knows; accepted for peers: \
+             run.wakes-per-agent",
+        );
+    }
+    Ok(())
 }
 
 fn digest_of_task(task: &Task, feature_names: &[String]) -> Digest {
@@ -137,6 +188,17 @@ fn digest_of_task(task: &Task, feature_names: &[String]) -> Digest {
     part(b"sottovoce task 1");
     part(task.agreed().as_bytes());
     feature_names.iter().for_each(|name| part(name.as_bytes()));
+    hash.finalize().into()
+}
+
+/// Members are numbered in the order of their names, so all must list the same.
+fn digest_of_members(task: &Digest, names: &[String]) -> Digest {
+    let mut hash = Sha256::new();
+    hash.update(task);
+    for name in names {
+        hash.update((name.len() as u64).to_le_bytes());
+        hash.update(name);
+    }
     hash.finalize().into()
 }
 
@@ -238,6 +300,69 @@ mod tests {
         assert_ne!(with("updates = 2"), with(""));
     }
 
+    /// The same peer in a network whose graph is learned.
+    fn meeting() -> (String, String) {
+        let task =
+            TASK.replace("kind = \"ring\"", "kind = \"learned\"").replace("tolerance = 1e-6", "wakes-per-agent = 9");
+        (task, PEER.replace("weight = 3\n", ""))
+    }
+
+    #[test]
+    fn where_the_graph_is_learned_everyone_is_a_neighbour_and_all_list_the_same_members() {
+        let (task, peer) = meeting();
+        let one = loaded(&task, &peer, DATA).expect("good");
+        assert!(matches!(one.loaded.problem.graph, Graph::Complete { n: 3 }));
+        assert_eq!(one.me, PeerId(1), "numbered by name");
+        let fewer = loaded(&task, peer.split("[[").next().expect("a head"), DATA).expect("alone");
+        assert_eq!(fewer.task, one.task, "the task is the same");
+        assert_ne!(fewer.common, one.common, "the members are not");
+        let other = loaded(&task, &peer.replace("\"cid\"", "\"dan\""), DATA).expect("good");
+        assert_ne!(other.common, one.common);
+        // Another member lists this one, and has the same in common.
+        let ann = peer.replace("agent = \"ann\"", "agent = \"?\"").replace("bob", "ann").replace('?', "bob");
+        let ann = loaded(&task, &ann, &DATA.replace("bob", "ann")).expect("good");
+        assert_eq!((ann.common, ann.me), (one.common, PeerId(0)));
+        let said = loaded(&task, PEER, DATA).expect_err("a weight").to_string();
+        assert!(said.contains("neighbours.weight of \"ann\" is 3") && said.contains("accepted"), "{said}");
+        let known = loaded(TASK, PEER, DATA).expect("good");
+        assert_eq!(known.common, known.task, "neighbours that are agreed pairwise are nobody else's business");
+    }
+
+    #[test]
+    fn how_a_graph_is_learned_is_agreed_and_what_it_is_compared_with_is_not() {
+        let (task, peer) = meeting();
+        let digest = |kind: &str| {
+            let task = task.replace("kind = \"learned\"", &format!("kind = \"learned\"\n{kind}"));
+            loaded(&task, &peer, DATA).expect("good").task
+        };
+        for local in ["oracle = \"o.csv\"", "groups = \"g.csv\"", "allow-isolated = true"] {
+            assert_eq!(digest(local), digest(""), "{local}");
+        }
+        for agreed in
+            ["sample = 3", "sparsity = 2", "strength = 2", "first-wakes = 1", "model-wakes = 1", "graph-wakes = 1"]
+        {
+            assert_ne!(digest(agreed), digest(""), "{agreed}");
+        }
+    }
+
+    #[test]
+    fn boosting_over_an_agreed_range_says_what_everyones_stumps_would() {
+        let (task, peer) = meeting();
+        let task = task.replace("coordinate-descent", "frank-wolfe") + "[boosting]\npredictors = 4\nrange = [-1, 1]\n";
+        let one = loaded(&task, &peer, DATA).expect("good");
+        assert_eq!(one.loaded.problem.dimension(), 4);
+        let said = |row: usize| one.shard().points.iter().nth(row).expect("a row").0.to_vec();
+        // Thresholds 0 and 1 of each feature; x = 0.5, y = 1, then x = 0.25, y = 0.
+        assert_eq!((said(0), said(1)), (vec![-1.0, 1.0, -1.0, 1.0], vec![-1.0, 1.0, 1.0, 1.0]));
+        let folder = tempfile::tempdir().expect("a folder");
+        let rows = folder.path().join("rows.csv");
+        fs::write(&rows, "y,x\n1,0.5\n0,0.25\n").expect("written");
+        let text = one.predictions(&[1.0, 2.0, 4.0, 8.0], &rows).expect("predictions");
+        assert_eq!(text, "prediction,margin\n1,5\n1,13\n", "through the same stumps");
+        let wider = loaded(&task.replace("[-1, 1]", "[-1, 2]"), &peer, DATA).expect("good");
+        assert_ne!(wider.task, one.task, "the range is agreed");
+    }
+
     #[test]
     fn other_data_have_another_digest() {
         let base = loaded(TASK, PEER, DATA).expect("good").data;
@@ -247,6 +372,25 @@ mod tests {
 
     #[test]
     fn what_no_peer_can_know_must_be_said() {
+        let boosted = TASK.replace("coordinate-descent", "frank-wolfe").replace("tolerance = 1e-6", "");
+        let range = "[boosting]\nrange = [0, 1]\n";
+        loaded(&format!("{boosted}{range}"), PEER, DATA).expect("boosting over a known graph");
+        loaded(&format!("{boosted}[boosting]\npredictors = \"columns\"\n"), PEER, DATA).expect("columns need no range");
+        for (task, says) in [
+            (boosted.clone(), "boosting.range"),
+            (format!("{boosted}{range}step = \"global-clock\"\n"), "local-clock"),
+            (boosted.replace("[run]\n", "[run]\ntolerance = 1e-3\n") + range, "wakes-per-agent"),
+        ] {
+            let said = loaded(&task, PEER, DATA).expect_err(says).to_string();
+            assert!(said.contains(says) && said.contains("accepted for peers"), "{said}");
+        }
+        // No task file says both yet.
+        let parse = |text: &str| Task::parse(text, Path::new("/t/task.toml")).expect("a task");
+        let private = TASK.replace("tolerance = 1e-6", "") + "[privacy]\nepsilon = 1\ndelta = 1e-6\n";
+        let private = parse(&private.replace("train = ", "normalize = \"l2\"\ntrain = "));
+        let both = Task { privacy: private.privacy, ..parse(&meeting().0) };
+        let said = check_task(&both).expect_err("a private learned graph").to_string();
+        assert!(said.contains("accepted for peers") && said.contains("without privacy"), "{said}");
         for (from, to, says) in [
             ("points-max = 5", "", "points-max"),
             ("[run]\n", "[faults]\nloss = 0.1\n[run]\n", "[faults]"),

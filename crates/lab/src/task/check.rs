@@ -112,6 +112,10 @@ impl Walk<'_> {
             (Kind::Integer(low, high) | Kind::IntegerOr(low, high, _), value) => {
                 integer(value).is_some_and(|x| (low..=high).contains(&x))
             }
+            (Kind::Interval, DeValue::Array(items)) => {
+                let ends: Option<Vec<f64>> = items.iter().map(|item| number(item.get_ref())).collect();
+                matches!(ends.as_deref(), Some(&[low, high]) if low <= high && (high - low).is_finite())
+            }
             (Kind::Number(range) | Kind::NumberOr(range, _), value) => number(value).is_some_and(|x| range.contains(x)),
             _ => false,
         };

@@ -81,6 +81,7 @@ config! {
 
     BoostingConfig {
         predictors: NumberOrWord,
+        range: [f64; 2],
         radius: f64,
         step: super::Step,
         local_rounds: u32,

@@ -14,6 +14,8 @@ use std::path::PathBuf;
 pub struct Boosting {
     /// The base predictors.
     pub predictors: Predictors,
+    /// Where the thresholds of stumps lie; `None`: over the training points, filled in by [`crate::load::load`].
+    pub range: Option<[f64; 2]>,
     /// beta.
     pub radius: f64,
     /// gamma.
@@ -25,7 +27,7 @@ pub struct Boosting {
 /// Where base predictors come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Predictors {
-    /// At least this many decision stumps, over the range of the training points.
+    /// At least this many decision stumps.
     Stumps(u32),
     /// Each column of the data holds what one of them says.
     Columns,
@@ -100,18 +102,26 @@ pub(super) fn boosting(
     algorithm: Algorithm,
     source: &GraphSource,
     model: &Model,
-) -> Option<Boosting> {
+    lines: &Lines<'_>,
+) -> Result<Option<Boosting>, Mistake> {
     let learned = matches!(source, GraphSource::Learned(_)) && model.loss != Loss::Squared;
-    (algorithm == Algorithm::FrankWolfe || learned).then(|| Boosting {
-        predictors: match config.predictors {
-            None => Predictors::Stumps(STUMPS_DEFAULT),
-            Some(NumberOrWord::Integer(count)) => Predictors::Stumps(count.try_into().unwrap_or(u32::MAX)),
-            Some(_) => Predictors::Columns,
-        },
+    let predictors = match config.predictors {
+        None => Predictors::Stumps(STUMPS_DEFAULT),
+        Some(NumberOrWord::Integer(count)) => Predictors::Stumps(count.try_into().unwrap_or(u32::MAX)),
+        Some(_) => Predictors::Columns,
+    };
+    if predictors == Predictors::Columns && config.range.is_some() {
+        let what =
+            "boosting.range is for stumps, and with predictors = \"columns\" there are none; accepted: one of the two";
+        return Err(lines.mistake("boosting.range", what));
+    }
+    Ok((algorithm == Algorithm::FrankWolfe || learned).then(|| Boosting {
+        predictors,
+        range: config.range,
         radius: config.radius.unwrap_or(RADIUS_DEFAULT),
         step: config.step.unwrap_or(Step::LocalClock),
         local_rounds: config.local_rounds.unwrap_or(LOCAL_ROUNDS_DEFAULT),
-    })
+    }))
 }
 
 /// The graph's keys; `path` makes them absolute.
@@ -209,6 +219,7 @@ impl Boosting {
                 Predictors::Stumps(count) => NumberOrWord::Integer(count.into()),
                 Predictors::Columns => NumberOrWord::Word("columns".to_owned()),
             }),
+            range: self.range,
             radius: Some(self.radius),
             step: Some(self.step),
             local_rounds: Some(self.local_rounds),

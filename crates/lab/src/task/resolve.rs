@@ -41,7 +41,7 @@ pub(super) fn resolve(config: Config, file: &Path, lines: &Lines<'_>) -> Result<
     let run_config = config.run.unwrap_or_default();
     let (tolerance, private) = (run_config.tolerance.is_some(), config.privacy.is_some());
     learned::check(algorithm, &graph.source, &model, start, tolerance, private, lines)?;
-    let boosting = learned::boosting(config.boosting.unwrap_or_default(), algorithm, &graph.source, &model);
+    let boosting = learned::boosting(config.boosting.unwrap_or_default(), algorithm, &graph.source, &model, lines)?;
     let privacy = match config.privacy {
         None => None,
         Some(privacy) => {

@@ -300,6 +300,13 @@ fn every_mistake_in_a_task_names_its_line_and_what_is_accepted() {
             boosted("[boosting]\npredictors = 0"),
             "boosting.predictors is 0; accepted: a whole number from 1 to 1000000, or",
         ),
+        (
+            boosted("[boosting]\nrange = [1, 0]"),
+            "boosting.range is an array; accepted: two finite numbers, the larger one last",
+        ),
+        (boosted("[boosting]\nrange = [0, 1, 2]"), "boosting.range is an array; accepted: two finite numbers"),
+        (boosted("[boosting]\nrange = [0, inf]"), "boosting.range is an array; accepted: two finite numbers"),
+        (boosted("[boosting]\nrange = [0, 1]\npredictors = \"columns\""), "boosting.range is for stumps"),
         (boosted("[boosting]\nstump = 5"), "unknown key \"boosting.stump\"; the nearest known key is"),
         (
             with("[model]\nstart = \"warm\""),

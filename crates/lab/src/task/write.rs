@@ -21,14 +21,20 @@ impl Task {
     }
 
     /// What all peers of a network must agree on, and nothing else: not where files lie, who is whose neighbour, or how a simulator
-    /// would run it.
+    /// would run it. How a graph is learned is part of it, what it is compared with is not.
     pub fn agreed(&self) -> String {
         let mut config = self.config(&mut |_| Ok(String::new())).expect("no file is read");
         if let Some(data) = &mut config.data {
             let DataConfig { normalize, feature_bound, .. } = *data;
             *data = DataConfig { normalize, feature_bound, ..DataConfig::default() };
         }
-        (config.graph, config.faults) = (None, None);
+        config.faults = None;
+        config.graph = match &self.graph.source {
+            GraphSource::Learned(_) => {
+                config.graph.map(|graph| GraphConfig { allow_isolated: None, oracle: None, groups: None, ..graph })
+            }
+            _ => None,
+        };
         // A private peer follows its plan; with a tolerance nobody counts wakes.
         let by_wakes = self.privacy.is_none() && self.run.tolerance.is_none();
         let wakes_per_agent = by_wakes.then_some(self.run.wakes_per_agent);

@@ -36,7 +36,9 @@ pub fn group(problem: &Problem, me: usize) -> Group {
     let me = PeerId(me as u32);
     let names = (0..problem.agents()).map(name).collect();
     let keys = (0..problem.agents()).map(|k| format!("key-{k}")).collect();
-    Group { names, keys, me, neighbours: Some(problem.graph.peers(me).iter().collect()) }
+    // Where everyone can reach everyone, who is a neighbour is yet to be learned.
+    let listed = !matches!(problem.graph, Graph::Complete { .. });
+    Group { names, keys, me, neighbours: listed.then(|| problem.graph.peers(me).iter().collect()) }
 }
 
 /// An agent's name.
@@ -120,6 +122,8 @@ pub struct World<'w, A: Algorithm> {
     bag: Vec<(usize, usize, Vec<u8>)>,
     /// Posts that need no charge, by each peer.
     pub free: u64,
+    /// In how many messages one charge may be told, each to another reader.
+    pub readers: u64,
     /// Whoever dies by plan dies again at this boundary of its next life, once.
     pub again: Option<u64>,
     /// Look at the sender's disk at every so many arrivals.
@@ -149,7 +153,7 @@ impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> World<'w, A> {
         let (kills, coin) = (kills.to_vec(), Coin::new(seed, 0, 0));
         let look_every = if plan.is_some() { 1 } else { 29 };
         let (weather, seen, bag) = (Weather::default(), BTreeMap::new(), Vec::new());
-        let (free, again, arrivals, round) = (0, None, 0, 0);
+        let (free, readers, again, arrivals, round) = (0, 1, None, 0, 0);
         World {
             algorithm,
             problem,
@@ -160,6 +164,7 @@ impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> World<'w, A> {
             seen,
             bag,
             free,
+            readers,
             again,
             look_every,
             arrivals,
@@ -238,7 +243,8 @@ impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> World<'w, A> {
         peer.down = self.coin.below(3) as u32;
         let charges = stored(&peer.disk, me, true).map_or(0, |step| step.ledger.releases());
         assert!(charges >= peer.durable, "peer {me}: {charges} charges of {} survived {tail:?}", peer.durable);
-        assert!(charges + self.free >= sent, "peer {me}: {sent} messages arrived, {charges} charges survived {tail:?}");
+        let paid = charges * self.readers + self.free;
+        assert!(paid >= sent, "peer {me}: {sent} messages arrived, {charges} charges survived {tail:?}");
         if let Some(again) = self.again.take() {
             let mut platter = peer.disk.0.borrow_mut();
             platter.fails_at = Some(platter.boundaries + again);
@@ -274,7 +280,8 @@ impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> World<'w, A> {
             let (sent, step) = (self.sent(from), stored(&self.peers[from].disk, from, true));
             let step = step.expect("something was sent, so something is safe");
             let charges = step.ledger.releases();
-            assert!(charges + self.free >= sent, "peer {from}: {sent} messages arrived, {charges} charges are safe");
+            let paid = charges * self.readers + self.free;
+            assert!(paid >= sent, "peer {from}: {sent} messages arrived, {charges} charges are safe");
             assert!(step.last_number >= number, "peer {from}: message {number} arrived before it was safe");
             self.peers[from].durable = self.peers[from].durable.max(charges);
         }
