@@ -344,7 +344,7 @@ impl Privacy {
                 trade_off: Some(start.trade_off),
                 wakes: Some(start.wakes),
             }),
-            losses: learned.then(|| match self.losses {
+            losses: learned.then_some(match self.losses {
                 None => LossesConfig::Off(false),
                 Some(Losses { bound, share }) => {
                     LossesConfig::On(LossConfig { bound: Some(bound), share: Some(share) })
