@@ -158,10 +158,10 @@ pub const KEYS: &[Key] = &[
 
     key("graph.sample", Kind::Integer(1, COUNT), "10", "learned: how many peers, drawn at random, an agent asks at each wake of a graph turn."),
     key("graph.sparsity", Kind::Number(ABOVE_0), "10 for frank-wolfe, 0.1 for coordinate-descent", "learned: lambda_3. With less of it an agent has fewer and heavier edges."),
-    key("graph.strength", Kind::Number(ABOVE_0), "1.0", "learned: nu, the weight of the graph's own part of the objective, against losses and differences."),
+    key("graph.strength", Kind::Number(ABOVE_0), "1.0; 0.1 with [privacy]", "learned: nu, the weight of the graph's own part of the objective, against losses and differences."),
     key("graph.first-wakes", Kind::Number(FROM_0), "20", "learned: wakes per agent on the first graph, from purely local models; with [privacy] from models of zeros, or from the warm start."),
     key("graph.model-wakes", Kind::Number(ABOVE_0), "20; 20 + 2 x updates + warm.wakes with [privacy]", "learned: wakes per agent on models before the graph is refreshed."),
-    key("graph.graph-wakes", Kind::Number(ABOVE_0), "10", "learned: wakes per agent on the graph each time that it is refreshed."),
+    key("graph.graph-wakes", Kind::Number(ABOVE_0), "10; 100 with [privacy]", "learned: wakes per agent on the graph each time that it is refreshed."),
     key("graph.oracle", Kind::File, "none", "learned: a graph to compare with, like `edges`. Nobody learns from it."),
     key("graph.groups", Kind::File, "none", "learned: a `.csv` or `.csv.gz` with the header `agent,group`, one row for each agent, for pictures and figures only."),
 

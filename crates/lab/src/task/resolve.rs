@@ -33,7 +33,7 @@ pub(super) fn resolve(config: Config, file: &Path, lines: &Lines<'_>) -> Result<
     }
     let data = data(required(config.data, "data", lines)?, &paths)?;
     let graph_config = required(config.graph, "graph", lines)?;
-    let model_wakes = graph_config.model_wakes;
+    let said = [graph_config.strength, graph_config.model_wakes, graph_config.graph_wakes];
     let mut graph = graph(graph_config, algorithm, &paths)?;
     if let (GraphSource::Learned(_), None) = (&graph.source, trade_off) {
         model.trade_off = learned::defaults(algorithm).0;
@@ -52,7 +52,7 @@ pub(super) fn resolve(config: Config, file: &Path, lines: &Lines<'_>) -> Result<
     let turns = match (&mut graph.source, &privacy) {
         (GraphSource::Learned(learned), Some(privacy)) => {
             let warm = privacy.warm.map_or(0, |warm| u64::from(warm.start.wakes));
-            learned.turns.models = model_wakes.unwrap_or(learned::private_model_wakes(privacy.updates, warm));
+            learned::set_private(learned, said, learned::private_model_wakes(privacy.updates, warm));
             Some(learned.turns)
         }
         _ => None,

@@ -101,7 +101,7 @@ fn boosting_and_learned_graphs_have_their_defaults_and_read_back() {
     assert_eq!(losses(&plain), Some(Losses { bound: 2.0 * core::f64::consts::LN_2, share: 0.1 }));
     assert_eq!((losses(&without), losses(&told)), (None, Some(Losses { bound: 0.5, share: 0.25 })));
     // The first graph, twice 20 + 2 x 3 wakes on models, and a turn of the graph between them.
-    assert_eq!(plain.run.wakes_per_agent, 20 + 26 + 10 + 26);
+    assert_eq!(plain.run.wakes_per_agent, 20 + 26 + 100 + 26);
     for task in [linear, boosted, known, parse(&whole).expect(&whole), plain, without, told] {
         let written = task.to_toml();
         assert_eq!(parse(&written).expect(&written), task, "{written}");
