@@ -81,8 +81,13 @@ fn boosting_and_learned_graphs_have_their_defaults_and_read_back() {
     };
     assert_eq!((linear.model.trade_off, sparsity(&linear)), LINEAR_DEFAULTS);
     assert_eq!((boosted.model.trade_off, sparsity(&boosted)), BOOSTING_DEFAULTS);
-    let defaults =
-        Boosting { predictors: Predictors::Stumps(200), radius: 10.0, step: Step::LocalClock, local_rounds: 1000 };
+    let defaults = Boosting {
+        predictors: Predictors::Stumps(200),
+        range: None,
+        radius: 10.0,
+        step: Step::LocalClock,
+        local_rounds: 1000,
+    };
     assert_eq!([linear.boosting, boosted.boosting, known.boosting], [Some(defaults); 3]);
     assert_eq!(parse(SMALL).expect("a task").boosting, None);
     let said = "\nsample = 3\nsparsity = 0.5\nstrength = 2\nfirst-wakes = 0\nmodel-wakes = 7\ngraph-wakes = 0.5\n\
