@@ -26,7 +26,7 @@ fn the_quick_versions_come_out_as_expected() {
     let mut wrong = Vec::new();
     for experiment in EXPERIMENTS {
         let settings = settings(threads);
-        if let Some(folder) = experiment.data.map(|data| settings.data.join(data)).filter(|folder| !folder.is_dir()) {
+        if let Some(folder) = experiment.missing(&settings.data) {
             eprintln!("SKIPPED {}: its data set is not at {}", experiment.name, folder.display());
             continue;
         }
