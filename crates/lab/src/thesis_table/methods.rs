@@ -316,3 +316,103 @@ fn run<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(
     }
     simulation.models()
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::split::{Rule, Split};
+    use super::super::users::Users;
+    use super::*;
+    use sottovoce_algorithms::personal::frank_wolfe_letter::step_bits;
+    use sottovoce_core::Coin;
+
+    /// Users in two groups, with opposite tastes along the first of three features, and the same along the second.
+    pub fn neighbourly(seed: u64, users: u32, points: usize) -> Users {
+        let mut data = Dataset::new(4);
+        for user in 0..users {
+            let mut coin = Coin::new(seed, user, 0);
+            let taste = if user % 2 == 0 { 1.0 } else { -1.0 };
+            let (mut features, mut labels) = (Vec::new(), Vec::new());
+            for _ in 0..points {
+                let x = [0; 3].map(|_| 2.0 * coin.unit() - 1.0);
+                labels.push(if taste * x[0] + 0.3 * x[1] >= 0.0 { 1.0 } else { -1.0 });
+                features.extend(x.into_iter().chain([1.0]));
+            }
+            data.push_agent(&features, &labels);
+        }
+        Users { points: data, published: None }
+    }
+
+    pub fn quick_pace() -> Pace {
+        Pace {
+            sample: 3,
+            first_wakes: 60,
+            model_wakes: 10,
+            graph_wakes: 20,
+            turns: 3,
+            turns_in_folds: 1,
+            local_rounds: 30,
+        }
+    }
+
+    #[test]
+    fn accuracy_counts_points_and_not_users() {
+        let mut test = Dataset::new(1);
+        test.push_agent(&[1.0], &[-1.0]);
+        test.push_agent(&[1.0, -1.0, 0.0], &[1.0, -1.0, 1.0]);
+        let mut models = Rows::zeros(2, 1);
+        models.values_mut().copy_from_slice(&[1.0, 1.0]);
+        assert_eq!(accuracy(&test, PeerId::index, &models), 0.75);
+    }
+
+    #[test]
+    fn who_learns_together_beats_who_learns_alone_and_one_model_for_all() {
+        let split = Split::new(&neighbourly(1, 20, 60), Rule::Share(0.15), 1);
+        let values = |trade_off| Values { ridge: 0.01, radius: 10.0, trade_off, sparsity: 0.01 };
+        for (family, trade_off) in [(Family::Linear, 30.0), (Family::Boost, 3.0)] {
+            let parts = prepared(Source::Computer, family, &split.parts);
+            let [global, local, personal] = [Scope::Global, Scope::Local, Scope::Personal]
+                .map(|scope| score(Row { family, scope }, &parts, &values(trade_off), &quick_pace(), 1));
+            assert!(personal > local && local > global + 0.1, "{family:?}: {global} {local} {personal}");
+        }
+    }
+
+    #[test]
+    fn bits_are_those_of_the_papers() {
+        let split = Split::new(&neighbourly(2, 6, 20), Rule::Share(0.5), 1);
+        let values = Values { ridge: 0.01, radius: 10.0, trade_off: 1.0, sparsity: 10.0 };
+        for family in [Family::Linear, Family::Boost] {
+            let train = prepared(Source::Computer, family, &split.parts).train;
+            let (mut last, mut seen) = ((0, 0), 0);
+            together(family, &train, &values, &quick_pace(), 1, &mut |moment| {
+                assert!(
+                    moment.update_bits >= last.0 && moment.sent_bits > last.1 || seen > 0 && moment.sent_bits >= last.1
+                );
+                last = (moment.update_bits, moment.sent_bits);
+                seen += 1;
+            });
+            let each = match family {
+                Family::Linear => 32 * 4,
+                Family::Boost => step_bits(train.dimension()),
+            };
+            // 30 wakes of each of 6 users, each with 5 neighbours at most.
+            let updates = last.0 / each;
+            assert!(last.0 % each == 0 && updates > 30 * 6 && updates <= 30 * 6 * 5, "{family:?}: {updates}");
+            assert_eq!(seen, 3 * 11);
+        }
+    }
+
+    #[test]
+    fn standardized_features_have_mean_zero_and_deviation_one_and_constants_stay() {
+        let split = Split::new(&neighbourly(3, 5, 40), Rule::Share(0.5), 1);
+        let train = pooled(&prepared(Source::Har, Family::Linear, &split.parts).train);
+        let rows: Vec<&[f64]> = train.points(PeerId(0)).iter().map(|(x, _)| x).collect();
+        for feature in 0..4 {
+            let mean = |power: i32| {
+                rows.iter().map(|x| if power == 1 { x[feature] } else { x[feature] * x[feature] }).sum::<f64>()
+                    / rows.len() as f64
+            };
+            let expected = if feature < 3 { (0.0, 1.0) } else { (1.0, 1.0) };
+            assert!((mean(1) - expected.0).abs() < 1e-9 && (mean(2) - expected.1).abs() < 1e-9, "{feature}");
+        }
+    }
+}

@@ -134,3 +134,77 @@ fn subset(points: &Dataset, chosen: &[Vec<usize>]) -> Dataset {
     }
     data
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Users with `sizes` points, the feature of which is their number; one published split that keeps even points.
+    fn users(sizes: &[usize]) -> Users {
+        let mut points = Dataset::new(1);
+        for &size in sizes {
+            let features: Vec<f64> = (0..size).map(|k| k as f64).collect();
+            points.push_agent(&features, &vec![1.0; size]);
+        }
+        let published = sizes.iter().map(|&size| (0..size).map(|k| vec![k % 2 == 1, k % 2 == 0]).collect()).collect();
+        Users { points, published: Some(published) }
+    }
+
+    fn of(data: &Dataset, user: u32) -> Vec<usize> {
+        data.points(PeerId(user)).features.iter().map(|x| *x as usize).collect()
+    }
+
+    const RULES: [Rule; 3] = [Rule::SameOrder { least: 5, most: 10 }, Rule::Published(2), Rule::Share(0.2)];
+
+    #[test]
+    fn every_point_is_in_one_part_and_every_training_point_is_held_out_once() {
+        let users = users(&[20, 20, 20, 20]);
+        for rule in RULES {
+            let split = Split::new(&users, rule, 3);
+            assert_ne!(split.parts.train, Split::new(&users, Rule::Share(0.5), 4).parts.train);
+            for user in 0..4 {
+                let sorted = |mut all: Vec<usize>| {
+                    all.sort_unstable();
+                    all
+                };
+                let (train, test) = (of(&split.parts.train, user), of(&split.parts.test, user));
+                assert_eq!(sorted([&train[..], &test[..]].concat()), (0..20).collect::<Vec<_>>(), "{rule:?}");
+                let held_out: Vec<Vec<usize>> = split.folds.iter().map(|fold| of(&fold.test, user)).collect();
+                assert_eq!(sorted(held_out.concat()), train, "{rule:?}");
+                for (fold, held_out) in split.folds.iter().zip(held_out) {
+                    assert_eq!(sorted([of(&fold.train, user), held_out].concat()), train, "{rule:?}");
+                }
+            }
+        }
+        assert_eq!(
+            of(&Split::new(&users, Rule::Published(2), 1).parts.train, 1),
+            (0..20).step_by(2).collect::<Vec<_>>()
+        );
+        assert_eq!(Split::new(&users, Rule::Share(0.2), 1).parts.train.len(), 4 * 4);
+    }
+
+    #[test]
+    fn a_user_with_few_points_learns_from_one_at_least() {
+        let split = Split::new(&users(&[1, 2, 0, 40]), Rule::Share(0.1), 1);
+        let sizes: Vec<usize> = (0..4).map(|user| split.parts.train.size(PeerId(user))).collect();
+        assert_eq!(sizes, [1, 1, 0, 4]);
+    }
+
+    /// The computers of a buyer are the first ones of an order that all share, and what is held out in a fold has been seen by nobody there.
+    #[test]
+    fn buyers_share_one_order_and_nobody_has_seen_a_computer_that_is_held_out() {
+        let users = users(&[20; 60]);
+        let split = Split::new(&users, RULES[0], 7);
+        let mut seen: Vec<BTreeSet<usize>> =
+            (0..60).map(|user| of(&split.parts.train, user).into_iter().collect()).collect();
+        seen.sort_by_key(BTreeSet::len);
+        assert!(seen.windows(2).all(|pair| pair[0].is_subset(&pair[1])));
+        let sizes: BTreeSet<usize> = seen.iter().map(BTreeSet::len).collect();
+        assert_eq!(sizes, (5..=10).collect());
+        for fold in &split.folds {
+            let all = |data: &Dataset| (0..60).flat_map(|user| of(data, user)).collect::<BTreeSet<usize>>();
+            assert!(all(&fold.train).is_disjoint(&all(&fold.test)) && !fold.test.is_empty());
+        }
+    }
+}

@@ -87,3 +87,68 @@ fn search(sizes: Place, mut score: impl FnMut(Place) -> f64) -> (Place, f64) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::methods::tests::{neighbourly, quick_pace};
+    use super::super::split::{Rule, Split};
+    use super::super::users::Users;
+    use super::*;
+    use sottovoce_algorithms::Dataset;
+    use sottovoce_core::PeerId;
+
+    fn grid() -> Grid {
+        Grid {
+            ridges: vec![1.0, 0.01],
+            radii: vec![1.0, 10.0],
+            trade_offs: vec![0.1, 1.0, 10.0],
+            sparsities: vec![10.0, 0.1],
+        }
+    }
+
+    /// The labels of all points that a split sets aside for the test, turned round.
+    fn with_other_test_labels(users: &Users, split: &Split) -> Users {
+        let mut points = Dataset::new(users.points.dimension());
+        for id in (0..users.points.agents() as u32).map(PeerId) {
+            let (own, test) = (users.points.points(id), split.parts.test.points(id));
+            let is_test = |x: &[f64]| test.iter().any(|(other, _)| other == x);
+            let labels: Vec<f64> = own.iter().map(|(x, y)| if is_test(x) { -y } else { y }).collect();
+            points.push_agent(own.features, &labels);
+        }
+        Users { points, published: None }
+    }
+
+    #[test]
+    fn other_test_labels_change_no_choice() {
+        let users = neighbourly(5, 8, 30);
+        let split = |users: &Users| Split::new(users, Rule::Share(0.5), 2);
+        let honest = split(&users);
+        let turned = split(&with_other_test_labels(&users, &honest));
+        assert_ne!(honest.parts.test, turned.parts.test);
+        for row in Row::ALL {
+            let choice = |split: &Split| choose(Source::Vehicle, row, &split.folds, &grid(), &quick_pace(), 1);
+            assert_eq!(choice(&honest), choice(&turned), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn a_search_climbs_along_each_axis_and_of_equals_the_simpler_wins() {
+        let top: Place = [1, 0, 4, 2];
+        let peak = |at: Place| 0.0 - at.iter().zip(&top).map(|(a, b)| a.abs_diff(*b)).sum::<usize>() as f64;
+        assert_eq!(search([3, 1, 5, 3], peak), (top, 0.0));
+        let mut asked = 0;
+        let flat = |_: Place| {
+            asked += 1;
+            1.0
+        };
+        assert_eq!(search([3, 1, 5, 3], flat), ([0; 4], 1.0));
+        assert!(asked < 3 * 5 * 3, "not the whole grid: {asked}");
+    }
+
+    #[test]
+    fn a_row_searches_what_it_reads_and_nothing_else() {
+        let sizes = Row::ALL.map(|row| grid().sizes(row));
+        let alone = [[2, 1, 1, 1], [1, 2, 1, 1]];
+        assert_eq!(sizes, [alone[0], alone[0], [2, 1, 3, 2], alone[1], alone[1], [1, 2, 3, 2]]);
+    }
+}

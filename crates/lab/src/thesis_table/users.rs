@@ -274,3 +274,100 @@ fn user(number: f64, at: At<'_>) -> Result<usize, Mistake> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sottovoce_core::PeerId;
+
+    /// A folder with these files.
+    fn folder(source: Source, files: &[(&str, String)]) -> tempfile::TempDir {
+        let place = tempfile::tempdir().expect("a folder");
+        let own = place.path().join(source.folder());
+        std::fs::create_dir(&own).expect("a folder");
+        for (name, text) in files {
+            let mut bytes = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            std::io::Write::write_all(&mut bytes, text.as_bytes()).expect("into memory");
+            let packed = bytes.finish().expect("into memory");
+            let bytes = if name.ends_with(".gz") { &packed } else { text.as_bytes() };
+            std::fs::write(own.join(name), bytes).expect("written");
+        }
+        place
+    }
+
+    fn numbered(prefix: &str, count: usize) -> String {
+        (1..=count).map(|k| format!(",{prefix}{k}")).collect()
+    }
+
+    #[test]
+    fn schools_have_scaled_features_of_students_and_the_published_splits() {
+        let row = |school: usize, score: usize, age: usize| {
+            let features: String = (1..=28)
+                .map(|x| if x == 6 { format!(",{age}") } else { format!(",{}", usize::from(x == 28)) })
+                .collect();
+            format!("{school},{score}{features}\n")
+        };
+        let text =
+            format!("school,exam_score{}\n{}{}{}", numbered("x", 28), row(0, 21, 4), row(1, 20, 8), row(0, 5, 5));
+        let header = (1..=10).map(|k| format!("split{k}_train")).collect::<Vec<_>>().join(",");
+        let splits = |rows: &[&str]| {
+            format!("{header}\n{}", rows.iter().map(|first| format!("{first}{}\n", ",1".repeat(9))).collect::<String>())
+        };
+        let place =
+            folder(Source::School, &[("school.csv.gz", text.clone()), ("splits.csv.gz", splits(&["1", "0", "0"]))]);
+        let users = Users::read(place.path(), Source::School).expect("good files");
+        let first = users.points.points(PeerId(0));
+        assert_eq!((first.dimension, first.labels), (17, &[1.0, -1.0][..]));
+        assert_eq!(
+            (first.features[0], first.features[17], users.points.points(PeerId(1)).features[0]),
+            (0.0, 0.25, 1.0)
+        );
+        assert_eq!(first.features[16], 1.0, "a constant stays one");
+        let published = users.published.expect("splits");
+        assert_eq!(
+            (published[0][0][0], published[0][1][0], published[1][0][0], published[1][0][9]),
+            (true, false, false, true)
+        );
+        for (rows, what) in [(&["1", "0"][..], "fewer rows"), (&["1", "0", "1", "1"][..], "more rows")] {
+            let place = folder(Source::School, &[("school.csv.gz", text.clone()), ("splits.csv.gz", splits(rows))]);
+            let found = Users::read(place.path(), Source::School).expect_err(what).to_string();
+            assert!(found.contains(what) && found.contains("accepted") && !found.contains('\n'), "{found}");
+        }
+    }
+
+    #[test]
+    fn buyers_like_what_they_rate_above_five_and_people_sit_or_do_not() {
+        let design = format!("const,hot_line{}\n1{}\n1{}\n", numbered("a", 12), ",1".repeat(13), ",-1".repeat(13));
+        let ratings = "product1,product2\n6,5\n0,10\n".to_owned();
+        let place =
+            folder(Source::Computer, &[("design_20x14.csv", design), ("likelihood_to_buy_190x20.csv", ratings)]);
+        let users = Users::read(place.path(), Source::Computer).expect("good files");
+        let labels = |user| users.points.points(PeerId(user)).labels.to_vec();
+        assert_eq!((labels(0), labels(1)), (vec![1.0, -1.0], vec![-1.0, 1.0]));
+        assert_eq!(users.points.points(PeerId(1)).features[14..16], [1.0, -1.0]);
+
+        let row = |activity: usize| format!("1,{activity},1{}\n", ",0.5".repeat(561));
+        let text = format!("subject,activity,is_train_subject{}\n{}{}", numbered("f", 561), row(4), row(1));
+        let place = folder(Source::Har, &[("har_recomputed.csv.gz", text)]);
+        let users = Users::read(place.path(), Source::Har).expect("good files");
+        assert_eq!(users.points.points(PeerId(0)).labels, [1.0, -1.0]);
+        assert_eq!(users.points.points(PeerId(0)).features[560..562], [0.5, 1.0]);
+    }
+
+    #[test]
+    fn a_damaged_file_is_named_in_one_line() {
+        let header = format!("sensor,y{}\n", numbered("f", 100));
+        let features = ",0".repeat(99);
+        for (text, what) in [
+            ("sensor,label\n".to_owned(), "accepted: a header of 102 columns that begins with sensor,y,f1"),
+            (format!("{header}0,1,x{features}\n"), "line 2: \"x\" is no number"),
+            (format!("{header}0,1,inf{features}\n"), "accepted: finite numbers"),
+            (format!("{header}-1,1,0{features}\n"), "no whole number of a user"),
+            (format!("{header}1e9,1,0{features}\n"), "no whole number of a user"),
+        ] {
+            let place = folder(Source::Vehicle, &[("vehicle_subset.csv.gz", text)]);
+            let found = Users::read(place.path(), Source::Vehicle).expect_err(what).to_string();
+            assert!(found.contains(what) && found.contains("vehicle_subset") && !found.contains('\n'), "{found}");
+        }
+    }
+}
