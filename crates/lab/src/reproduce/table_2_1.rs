@@ -105,7 +105,7 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
         outcome.claims.extend(claims(source, &Row::ALL.map(|row| spread(source, row))));
     }
     outcome.tables.push(accuracy_table(&parameters, &spread));
-    outcome.tables.push(runs_table(&parameters, |part| of(part)));
+    outcome.tables.push(runs_table(&parameters, of));
 
     let curve = parameters.curve;
     let split = parameters.split(&users[&curve], curve, 0);
