@@ -50,8 +50,8 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<bool, Halt> {
     let settings = Settings { quick: arguments.quick, threads: arguments.run.threads(), data: arguments.data.clone() };
     let mut failed = false;
     for experiment in EXPERIMENTS.iter().filter(|e| arguments.what == "all" || arguments.what == e.name) {
-        let absent = experiment.data.map(|data| settings.data.join(data)).filter(|folder| !folder.is_dir());
-        if let Some(folder) = absent.filter(|_| arguments.what == "all") {
+        let missing = experiment.missing(&settings.data);
+        if let Some(folder) = missing.filter(|_| arguments.what == "all") {
             eprintln!("SKIPPED {}: its data set is not at {}", experiment.name, folder.display());
             continue;
         }

@@ -25,4 +25,5 @@ pub mod run_folder;
 pub mod score;
 pub mod sweep;
 pub mod task;
+pub mod thesis_table;
 pub mod train;

@@ -26,7 +26,7 @@ fn the_quick_versions_come_out_as_expected() {
     let mut wrong = Vec::new();
     for experiment in EXPERIMENTS {
         let settings = settings(threads);
-        if let Some(folder) = experiment.data.map(|data| settings.data.join(data)).filter(|folder| !folder.is_dir()) {
+        if let Some(folder) = experiment.missing(&settings.data) {
             eprintln!("SKIPPED {}: its data set is not at {}", experiment.name, folder.display());
             continue;
         }
@@ -103,4 +103,26 @@ fn a_folder_that_holds_something_else_is_left_alone() {
     let refused = refused.expect_err("not ours").to_string();
     assert!(refused.contains("thesis.tex") && refused.contains("accepted"), "{refused}");
     assert_eq!(files(place.path()).len(), 1);
+}
+
+#[test]
+fn a_data_set_that_is_not_there_is_named_in_one_line() {
+    let place = tempfile::tempdir().expect("a folder");
+    for name in ["table-1", "table-2.1"] {
+        let experiment = find(name).expect("an experiment");
+        // All but the last of its folders.
+        for folder in &experiment.data[..experiment.data.len() - 1] {
+            std::fs::create_dir_all(place.path().join("data").join(folder)).expect("a folder");
+        }
+        let settings = Settings { data: place.path().join("data"), ..settings(1) };
+        let out = place.path().join("out");
+        let refused = run_one(experiment, &settings, &out, &mut |_, _, _| ControlFlow::Continue(()));
+        let refused = refused.expect_err("no data").to_string();
+        let missing = experiment.data[experiment.data.len() - 1];
+        assert!(
+            refused.contains(missing) && refused.contains("accepted: --data") && !refused.contains('\n'),
+            "{refused}"
+        );
+        assert!(!out.exists(), "nothing is written");
+    }
 }

@@ -57,15 +57,10 @@ pub fn run_one<'a>(
     watch: &'a mut Watch<'a>,
 ) -> Result<Report, Halt> {
     only_ours(out)?;
-    if let Some(data) = experiment.data {
-        let folder = settings.data.join(data);
-        if !folder.is_dir() {
-            let what = format!(
-                "is not there, and {} needs it; accepted: --data with the folder of data sets",
-                experiment.name
-            );
-            return Err(Mistake::file(&folder, what).into());
-        }
+    if let Some(folder) = experiment.missing(&settings.data) {
+        let what =
+            format!("is not there, and {} needs it; accepted: --data with the folder of data sets", experiment.name);
+        return Err(Mistake::file(&folder, what).into());
     }
     let folder = out.join(experiment.name);
     fs::create_dir_all(&folder).map_err(|error| Mistake::io(&folder, "created", &error))?;

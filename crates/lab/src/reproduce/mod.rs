@@ -20,6 +20,7 @@ mod page;
 mod picture;
 mod sound;
 mod table_1;
+mod table_2_1;
 mod tuning;
 mod verdict;
 
@@ -29,6 +30,7 @@ pub use outcome::{Claim, Labelled, Outcome, Plot, Point, Series, Spread, Table};
 pub use verdict::{Expected, Judged, Verdict, judge};
 
 use crate::train::Halt;
+use std::path::{Path, PathBuf};
 
 /// One figure or table.
 pub struct Experiment {
@@ -40,8 +42,8 @@ pub struct Experiment {
     pub paper: &'static Paper,
     /// Its parameters and seeds.
     pub toml: &'static str,
-    /// The folder of the data set that it needs, below the one for data sets.
-    pub data: Option<&'static str>,
+    /// The folders of the data sets that it needs, below the one for data sets.
+    pub data: &'static [&'static str],
     /// Runs it.
     pub run: fn(&mut Bench<'_>) -> Result<Outcome, Halt>,
 }
@@ -81,7 +83,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
         title: "Coordinate descent against ADMM, without privacy",
         paper: &AISTATS_2018,
         toml: include_str!("../../../../papers/2018-aistats/figure-1.toml"),
-        data: None,
+        data: &[],
         run: figure_1::run,
     },
     Experiment {
@@ -89,7 +91,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
         title: "Private coordinate descent from a constant, by number of updates",
         paper: &AISTATS_2018,
         toml: include_str!("../../../../papers/2018-aistats/figure-2a.toml"),
-        data: None,
+        data: &[],
         run: figure_2ab::constant_start,
     },
     Experiment {
@@ -97,7 +99,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
         title: "The same from a private warm start",
         paper: &AISTATS_2018,
         toml: include_str!("../../../../papers/2018-aistats/figure-2b.toml"),
-        data: None,
+        data: &[],
         run: figure_2ab::warm_start,
     },
     Experiment {
@@ -105,7 +107,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
         title: "Accuracy by dimension and budget",
         paper: &AISTATS_2018,
         toml: include_str!("../../../../papers/2018-aistats/figure-2c.toml"),
-        data: None,
+        data: &[],
         run: figure_2c::run,
     },
     Experiment {
@@ -113,7 +115,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
         title: "Accuracy by size of an agent's data set",
         paper: &AISTATS_2018,
         toml: include_str!("../../../../papers/2018-aistats/figure-3.toml"),
-        data: None,
+        data: &[],
         run: figure_3::run,
     },
     Experiment {
@@ -121,7 +123,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
         title: "Local differential privacy: noisy copies of the data",
         paper: &AISTATS_2018,
         toml: include_str!("../../../../papers/2018-aistats/figure-4.toml"),
-        data: None,
+        data: &[],
         run: figure_4::run,
     },
     Experiment {
@@ -129,7 +131,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
         title: "MovieLens-100K, in the paper's setting and in a sound one",
         paper: &AISTATS_2018,
         toml: include_str!("../../../../papers/2018-aistats/table-1.toml"),
-        data: Some("movielens_100k"),
+        data: &["movielens_100k"],
         run: table_1::run,
     },
     Experiment {
@@ -137,7 +139,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
         title: "Model propagation against collaborative learning, hinge loss",
         paper: &SLIDES,
         toml: include_str!("../../../../papers/slides/slides-hinge.toml"),
-        data: None,
+        data: &[],
         run: hinge::run,
     },
     Experiment {
@@ -145,10 +147,25 @@ pub static EXPERIMENTS: &[Experiment] = &[
         title: "Boosting on moons, the graph being learned",
         paper: &THESIS_2,
         toml: include_str!("../../../../papers/thesis-chapter-2/moons.toml"),
-        data: None,
+        data: &[],
         run: moons::run,
     },
+    Experiment {
+        name: "table-2.1",
+        title: "Personalized models and a learned graph on four real data sets",
+        paper: &THESIS_2,
+        toml: include_str!("../../../../papers/thesis-chapter-2/table-2.1.toml"),
+        data: &["har", "vehicle", "computer_buyers", "school"],
+        run: table_2_1::run,
+    },
 ];
+
+impl Experiment {
+    /// The first folder that it needs and that is not there, below the one for data sets.
+    pub fn missing(&self, data: &Path) -> Option<PathBuf> {
+        self.data.iter().map(|folder| data.join(folder)).find(|folder| !folder.is_dir())
+    }
+}
 
 /// The experiment of this name.
 pub fn find(name: &str) -> Option<&'static Experiment> {
