@@ -85,9 +85,9 @@ fn never_rises<L: Learner + 'static>(
         let turn = turns.at(run.now());
         model_moves += usize::from(models != new_models);
         graph_moves += usize::from(links != new_links);
-        assert!(turn == Turn::Models || models == new_models, "models rest while the graph moves");
-        assert!(turn == Turn::Graph || links == new_links, "the graph rests while models move");
-        if turn == Turn::Models && marks[1].is_nan() {
+        assert!(matches!(turn, Turn::Models(_)) || models == new_models, "models rest while the graph moves");
+        assert!(matches!(turn, Turn::Graph(_)) || links == new_links, "the graph rests while models move");
+        if matches!(turn, Turn::Models(_)) && marks[1].is_nan() {
             marks[1] = before;
         }
         let after = value(&new_models, &new_links);
@@ -159,12 +159,12 @@ fn check_01_u_exact_turns_never_raise_the_joint_objective() {
 fn turns_follow_each_other() {
     let turns = Turns { graph_first: 2.0, models: 3.0, graph: 1.0 };
     let expected = [
-        (0.0, Turn::Graph),
-        (1.9, Turn::Graph),
-        (2.0, Turn::Models),
-        (4.9, Turn::Models),
-        (5.0, Turn::Graph),
-        (6.0, Turn::Models),
+        (0.0, Turn::Graph(0)),
+        (1.9, Turn::Graph(0)),
+        (2.0, Turn::Models(0)),
+        (4.9, Turn::Models(0)),
+        (5.0, Turn::Graph(1)),
+        (6.0, Turn::Models(1)),
     ];
     for (now, turn) in expected {
         assert_eq!(turns.at(Time(now)), turn, "{now}");
