@@ -165,7 +165,6 @@ fn turns_follow_each_other() {
         (4.9, Turn::Models(0)),
         (5.0, Turn::Graph(1)),
         (6.0, Turn::Models(1)),
-        (9.5, Turn::Graph(2)),
     ];
     for (now, turn) in expected {
         assert_eq!(turns.at(Time(now)), turn, "{now}");

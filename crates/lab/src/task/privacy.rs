@@ -344,12 +344,13 @@ impl Privacy {
                 trade_off: Some(start.trade_off),
                 wakes: Some(start.wakes),
             }),
-            losses: learned.then_some(match self.losses {
-                None => LossesConfig::Off(false),
+            losses: match self.losses {
+                _ if !learned => None,
+                None => Some(LossesConfig::Off(false)),
                 Some(Losses { bound, share }) => {
-                    LossesConfig::On(LossConfig { bound: Some(bound), share: Some(share) })
+                    Some(LossesConfig::On(LossConfig { bound: Some(bound), share: Some(share) }))
                 }
-            }),
+            },
             home: match self.home {
                 None => Some(HomeConfig::Off(false)),
                 Some(Home::Automatic) => None,
