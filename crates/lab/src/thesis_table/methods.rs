@@ -21,7 +21,10 @@ use sottovoce_algorithms::personal::frank_wolfe::{FrankWolfe, FrankWolfeConfig, 
 use sottovoce_algorithms::personal::graph_learning::{GraphLearning, GraphLearningConfig};
 use sottovoce_algorithms::personal::learner::Learner;
 use sottovoce_algorithms::reference::local::solitary_model;
-use sottovoce_algorithms::{Dataset, Loss, Problem, Regularization, Shard, stumps::Stumps};
+use sottovoce_algorithms::{
+    Dataset, Loss, Problem, Regularization, Shard,
+    stumps::{Stumps, range_of},
+};
 use sottovoce_core::{Algorithm, Graph, PeerId, Rows};
 use sottovoce_sim::{Clock, Faults, Settings, Simulation};
 
@@ -139,7 +142,8 @@ pub fn accuracy(test: &Dataset, model: impl Fn(PeerId) -> usize, models: &Rows) 
 pub fn prepared(source: Source, family: Family, parts: &Parts) -> Parts {
     match family {
         Family::Boost => {
-            let stumps = Stumps::spanning(&parts.train, source.stumps());
+            let [low, high] = range_of(&parts.train);
+            let stumps = Stumps::grid(parts.train.dimension(), source.stumps(), low, high);
             Parts { train: stumps.apply(&parts.train), test: stumps.apply(&parts.test) }
         }
         Family::Linear if source == Source::Har => standardized(parts),
