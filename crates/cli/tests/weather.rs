@@ -119,7 +119,7 @@ fn heard_of(progress: &Progress, me: usize, other: usize) -> u64 {
     progress.1[if other < me { other } else { other - 1 }]
 }
 
-/// Lets time pass and checks that each of these peers goes on waking, and hears of all others that it can reach.
+/// Lets time pass and checks that each of these peers goes on waking meanwhile, and hears of all others that it can reach before long.
 fn nobody_stalls(
     what: &str,
     peers: &mut [Peer],
@@ -138,12 +138,17 @@ fn nobody_stalls(
         least = least.min(wakes);
         // A machine that is busy makes fewer than are due.
         assert!(wakes as f64 > 0.3 * due, "{what}: peer {k} made {wakes} wakes of {due:.0}");
-        for &other in living.iter().filter(|&&other| other != k && reach(k, other)) {
-            let (old, new) = (heard_of(before, k, other), heard_of(after, k, other));
-            assert!(new > old, "{what}: peer {k} hears nothing of {other}: {old} {new}");
-        }
     }
-    println!("{what}: {:.0} s, at least {least} wakes of {due:.0} at every peer", time.as_secs_f64());
+    // A line that is slow and loses packets may be silent for some seconds: TCP waits ever longer before it tries again.
+    for (&k, before) in living.iter().zip(&before) {
+        until(&format!("{what}: peer {k} hears all that it can reach"), || {
+            let now = progress(&mut peers[k]);
+            let mut others = living.iter().filter(|&&other| other != k && reach(k, other));
+            others.all(|&other| heard_of(&now, k, other) > heard_of(before, k, other))
+        });
+    }
+    let heard = began.elapsed().as_secs_f64();
+    println!("{what}: at least {least} wakes of {due:.0} at every peer; all heard of all within {heard:.0} s");
 }
 
 /// How far the furthest of some peers is from a minimum.
