@@ -116,7 +116,7 @@ fn killed_private_peers_spend_exactly_their_plan() {
 
 /// `cargo xtask soak` runs this.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes; part of the soak"]
 fn peers_survive_hundreds_of_kills() {
     for seed in 0..4 {
         without_privacy(150, 10 + seed);

@@ -55,7 +55,7 @@ fn check(table: &Table1) {
 }
 
 #[test]
-#[ignore = "five runs, a minute: part of the soak"]
+#[ignore = "five runs: part of the soak"]
 fn the_whole_of_table_1_is_what_the_page_says() {
     let Some(folder) = folder("the_whole_of_table_1_is_what_the_page_says") else { return };
     let table = made(&folder, &Options::full(2));
@@ -67,7 +67,7 @@ fn the_whole_of_table_1_is_what_the_page_says() {
 }
 
 #[test]
-#[ignore = "a quarter of an hour: part of the soak"]
+#[ignore = "two minutes: part of the soak"]
 fn tuning_again_finds_the_values_of_the_file() {
     let Some(folder) = folder("tuning_again_finds_the_values_of_the_file") else { return };
     let data = MovieLens::read(&folder).expect("good files");
