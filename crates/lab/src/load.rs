@@ -1,12 +1,14 @@
 //! From a task to a problem that is ready to run.
 
+use crate::data::Prepared;
 use crate::error::Mistake;
 use crate::learned::{Known, Plain};
 use crate::plot::number;
 use crate::rows::Names;
-use crate::task::{Algorithm, GraphSource, Task};
+use crate::task::{Algorithm, GraphSource, Model, Task};
 use crate::{data, graph, learned, private};
 use sottovoce_algorithms::{Dataset, Loss, Problem, Regularization, personal::admm::default_penalty};
+use sottovoce_core::Graph;
 use sottovoce_privacy::Plan;
 use std::sync::Arc;
 
@@ -32,6 +34,33 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// Problem and plan of a task that knows its points-max.
+    pub fn assemble(
+        task: Task,
+        names: Vec<String>,
+        prepared: Prepared,
+        graph: Graph,
+        known: Known,
+    ) -> Result<Self, Mistake> {
+        let Prepared { train: data, test, feature_names } = prepared;
+        let Model { loss, regularization, trade_off, points_max, .. } = task.model;
+        let points_max = points_max.expect("whoever assembles a task has filled it in") as f64;
+        let problem = Problem { data, graph, loss, regularization, trade_off, points_max };
+        let plan = match &task.privacy {
+            None => None,
+            Some(privacy) => {
+                private::check_bound(&task, privacy, &problem, &names)?;
+                Some(Arc::new(private::plan(&task, privacy, &problem)?))
+            }
+        };
+        Ok(Loaded { task, names, problem, test, feature_names, known, plain: None, plan })
+    }
+
+    /// With what base predictors say in place of the points, where the task boosts.
+    pub fn boosted(self) -> Self {
+        if self.task.algorithm == Algorithm::FrankWolfe { learned::boosted(self) } else { self }
+    }
+
     /// How many coordinates a model has, in words.
     pub fn dimension_in_words(&self) -> String {
         let what = if self.plain.is_some() { "base predictors" } else { "features" };
@@ -77,30 +106,12 @@ pub fn load(task: &Task) -> Result<Loaded, Mistake> {
     let known = learned::known(task, known_rows, &names, &place)?;
 
     let mut task = task.clone();
-    let points_max = task.model.points_max.unwrap_or(prepared.train.largest() as u64);
-    task.model.points_max = Some(points_max);
+    task.model.points_max.get_or_insert(prepared.train.largest() as u64);
     if let GraphSource::Knn { neighbours } = &mut task.graph.source {
         neighbours.get_or_insert(graph::default_neighbours(names.len()));
     }
     if let Algorithm::Admm(admm) = &mut task.algorithm {
         admm.penalty = Some(admm.penalty.unwrap_or_else(|| default_penalty(&graph, task.model.trade_off)));
     }
-    let problem = Problem {
-        data: prepared.train,
-        graph,
-        loss: task.model.loss,
-        regularization: task.model.regularization,
-        trade_off: task.model.trade_off,
-        points_max: points_max as f64,
-    };
-    let plan = match &task.privacy {
-        None => None,
-        Some(privacy) => {
-            private::check_bound(&task, privacy, &problem, &names)?;
-            Some(Arc::new(private::plan(&task, privacy, &problem)?))
-        }
-    };
-    let feature_names = prepared.feature_names;
-    let loaded = Loaded { task, names, problem, test: prepared.test, feature_names, known, plain: None, plan };
-    Ok(if loaded.task.algorithm == Algorithm::FrankWolfe { learned::boosted(loaded) } else { loaded })
+    Ok(Loaded::assemble(task, names, prepared, graph, known)?.boosted())
 }

@@ -25,6 +25,7 @@
 use super::{
     config::{ConfigError, positive},
     home::Broadcast,
+    private_step::{Terms, combine},
 };
 use crate::{
     Loss, Points, Shard,
@@ -34,7 +35,7 @@ use crate::{
     saved,
     vector::{largest_difference, norm},
 };
-use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, NoLetter, Peers, Posts};
+use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, NoLetter, Peers};
 use sottovoce_privacy::{
     Event, Exhausted, Gate, Plan, Public, Released,
     planted::{Bug, planted},
@@ -262,7 +263,7 @@ impl Algorithm for PrivateCoordinateDescent {
         let (model, gradient) = cx.scratch.split_at_mut(p);
         // PRIVACY: the posts, own and others', have been released; weights, degrees, mu, c_i, lambda_i and alpha_i are functions
         // of the task, the graph and m_i.
-        let terms = Terms { posts: cx.posts, peers: cx.peers, factors: [0.0; 3], model };
+        let terms = Terms { theta: cx.posts.mine(), pulls: (cx.posts, cx.peers), factors: [0.0; 3], model };
         let (alpha, inverse_degree) = (me.own.alpha, me.inverse_degree);
         let weight = self.config.trade_off * shard.confidence;
         let post = if let Some((warm, left)) = me.warm.as_mut().filter(|(_, left)| *left > 0) {
@@ -456,31 +457,6 @@ impl PrivateCoordinateDescent {
 fn mend<'d>(shard: Shard<'d>, features: Option<&'d [f64]>) -> Shard<'d> {
     let points = Points { features: features.unwrap_or(shard.points.features), ..shard.points };
     Shard { points, ..shard }
-}
-
-/// The public part of an update: Theta_i <- keep Theta_i + follow sum_j W_ij Theta_j - descend g, `factors` being
-/// keep, follow and descend. `model` starts at zero and ends as the new model.
-struct Terms<'a> {
-    posts: Posts<'a>,
-    peers: Peers<'a>,
-    factors: [f64; 3],
-    model: &'a mut [f64],
-}
-
-/// The new model. A plain function of public terms and a released gradient.
-fn combine<'a>(terms: Terms<'a>, gradient: &'a mut [f64]) -> &'a [f64] {
-    struct Combine<'a>(Terms<'a>, &'a [f64]);
-    impl<'a> Arithmetic for Combine<'a> {
-        type Output = &'a [f64];
-        #[inline(always)]
-        fn run<S: Simd>(self, simd: S) -> &'a [f64] {
-            let Terms { posts, peers, factors, model } = self.0;
-            kernel::add_weighted_rows(simd, peers.len(), |k| posts.last(peers, k), model);
-            kernel::step(simd, factors, posts.mine(), self.1, model);
-            model
-        }
-    }
-    kernel::vectorized(Combine(terms, gradient))
 }
 
 /// (1/m) sum_k clip(l'(theta.x_k, y_k)) x_k, from zeroed `out`.

@@ -33,7 +33,8 @@ use super::graph_learning::{Placed, Standing};
 use super::learner::Learner;
 use super::links::Origin;
 use super::private_coordinate_descent::{Own, PrivateCoordinateDescent};
-use crate::kernel::{self, Arithmetic, Simd};
+use super::private_step::{Terms, combine};
+use crate::kernel;
 use crate::reference::{local::solitary_model, propagation::neighbours_share};
 use crate::vector::{dot, largest_difference, norm};
 use crate::{Shard, saved};
@@ -180,7 +181,7 @@ impl Learner for PrivateDescentByLetters {
         let (keep, follow) = if degree > 0.0 { (0.0, 1.0 / degree) } else { (1.0, 0.0) };
         // PRIVACY: the models, own and others', have been released; weights and degrees follow from letters about the graph, and mu,
         // c_i, lambda_i and alpha_i from the task and m_i.
-        let terms = Terms { theta, neighbours: &me.neighbours, factors: [0.0; 3], model };
+        let terms = Terms { theta, pulls: &me.neighbours, factors: [0.0; 3], model };
         let new = if let Some((warm, left)) = me.warm.as_mut().filter(|(_, left)| *left > 0) {
             // Theta_i <- share sum_j W_ij/D_ii Theta_j + (1 - share) theta~_i
             let trade_off = self.descent.config().warm.map_or(1.0, |warm| warm.trade_off);
@@ -311,31 +312,6 @@ pub(super) fn mean_centred_loss(shard: Shard<'_>, bound: f64, theta: &[f64]) -> 
         cut - half
     };
     shard.points.iter().map(one).sum::<f64>() / shard.points.len() as f64
-}
-
-/// The public part of an update: Theta_i <- keep Theta_i + follow sum_j W_ij Theta_j - descend g, `factors` being
-/// keep, follow and descend. `model` starts at zero and ends as the new model.
-struct Terms<'a> {
-    theta: &'a [f64],
-    neighbours: &'a Copies,
-    factors: [f64; 3],
-    model: &'a mut [f64],
-}
-
-/// The new model. A plain function of public terms and a released gradient.
-fn combine<'a>(terms: Terms<'a>, gradient: &'a mut [f64]) -> &'a [f64] {
-    struct Combine<'a>(Terms<'a>, &'a [f64]);
-    impl<'a> Arithmetic for Combine<'a> {
-        type Output = &'a [f64];
-        #[inline(always)]
-        fn run<S: Simd>(self, simd: S) -> &'a [f64] {
-            let Terms { theta, neighbours, factors, model } = self.0;
-            kernel::add_weighted_rows(simd, neighbours.len(), |k| neighbours.row(k, theta), model);
-            kernel::step(simd, factors, theta, self.1, model);
-            model
-        }
-    }
-    kernel::vectorized(Combine(terms, gradient))
 }
 
 /// Asks for a neighbour's model.

@@ -1,12 +1,12 @@
 //! From a peer's file to a problem with one agent's data.
 
 use super::file::{Neighbour, PeerFile};
+use crate::data;
 use crate::error::{Mistake, quote};
 use crate::learned::Known;
 use crate::load::Loaded;
 use crate::rows::{At, Names, Place};
 use crate::task::{Algorithm, Boosting, GraphSource, Points, Predictors, Schedule, Step, Task, Test};
-use crate::{data, learned, private};
 use sha2::{Digest as _, Sha256};
 use sottovoce_algorithms::{Problem, Shard};
 use sottovoce_core::{Graph, PeerId};
@@ -43,7 +43,7 @@ impl One {
 /// Reads a peer's task and its own data.
 pub fn load(file: &PeerFile) -> Result<One, Mistake> {
     let mut task = Task::read(&file.task)?;
-    let points_max = check_task(&task)?;
+    check_task(&task)?;
     let points = |file: &Path| Points { file: file.to_owned(), agents: None };
     task.data.train = points(&file.data);
     task.data.test = file.test.as_deref().map_or(Test::Absent, |test| Test::File(points(test)));
@@ -74,28 +74,12 @@ pub fn load(file: &PeerFile) -> Result<One, Mistake> {
         false => Graph::from_edges(names.len(), &edges).map_err(|error| refused(&error))?,
     };
     let me = PeerId(place[0]);
-    let problem = Problem {
-        data: prepared.train,
-        graph,
-        loss: task.model.loss,
-        regularization: task.model.regularization,
-        trade_off: task.model.trade_off,
-        points_max: points_max as f64,
-    };
-    let plan = match &task.privacy {
-        None => None,
-        Some(privacy) => {
-            private::check_bound(&task, privacy, &problem, &names)?;
-            Some(Arc::new(private::plan(&task, privacy, &problem)?))
-        }
-    };
-    let feature_names = prepared.feature_names;
-    let (agreed, own) = (digest_of_task(&task, &feature_names), digest_of_data(&problem, me));
-    let common = if is_learned(&task) { digest_of_members(&agreed, &names) } else { agreed };
-    let (known, plain) = (Known::default(), None);
-    let loaded = Loaded { task, names, problem, test: prepared.test, feature_names, known, plain, plan };
-    let loaded = if loaded.task.algorithm == Algorithm::FrankWolfe { learned::boosted(loaded) } else { loaded };
-    Ok(One { loaded, me, task: agreed, common, data: own })
+    let loaded = Loaded::assemble(task, names, prepared, graph, Known::default())?;
+    // Of the points themselves: boosting puts what stumps say in their place.
+    let own = digest_of_data(&loaded.problem, me);
+    let agreed = digest_of_task(&loaded.task, &loaded.feature_names);
+    let common = if is_learned(&loaded.task) { digest_of_members(&agreed, &loaded.names) } else { agreed };
+    Ok(One { loaded: loaded.boosted(), me, task: agreed, common, data: own })
 }
 
 /// Whether the members find out by themselves who learns with whom.
@@ -118,8 +102,8 @@ fn check_roster(file: &PeerFile) -> Result<(), Mistake> {
     }
 }
 
-/// What a peer needs to know that a simulator finds out by looking at everyone. Returns points-max.
-pub fn check_task(task: &Task) -> Result<u64, Mistake> {
+/// What a peer needs to know that a simulator finds out by looking at everyone.
+pub fn check_task(task: &Task) -> Result<(), Mistake> {
     let refuse = |what: &str| Err(Mistake::file(&task.source, what));
     if !task.faults.is_none() {
         return refuse("[faults] is for the simulator; accepted for peers: a task without [faults]");
@@ -146,13 +130,13 @@ pub fn check_task(task: &Task) -> Result<u64, Mistake> {
     if let Some(boosting) = task.boosting.filter(|_| task.algorithm == Algorithm::FrankWolfe) {
         check_boosting(task, &boosting)?;
     }
-    match task.model.points_max {
-        Some(points_max) => Ok(points_max),
-        None => refuse(
+    if task.model.points_max.is_none() {
+        return refuse(
             "model.points-max is missing, and no peer knows the largest number of points; accepted for peers: \
              model.points-max = a number that all agree on",
-        ),
+        );
     }
+    Ok(())
 }
 
 /// The same for boosting.
