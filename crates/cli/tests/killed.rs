@@ -104,6 +104,44 @@ fn private(kills: usize, seed: u64, updates: u64) {
     }
 }
 
+/// A few wakes, few enough that a storm is over in half of a life: turns of the models begin at 10, 30 and 50, of the graph at 20 and 40.
+const LEARNED: &str = "kind = \"learned\"\nsample = 2\nfirst-wakes = 10\nmodel-wakes = 10\ngraph-wakes = 10 #";
+
+fn private_learned(kills: usize, seed: u64) {
+    let place = support::folder();
+    let place = place.path();
+    let change = |text: String| {
+        let text = text.replace("updates = 1 ", "updates = 6 ").replace("edges = \"edges.csv\"", LEARNED);
+        text.replace("seed = 1\n", "seed = 1\nwakes-per-agent = 60\n")
+    };
+    let mut peers = peers(place, change, "private.toml", 0.1);
+    storm(&mut peers, kills, seed);
+    until_quiet(&mut peers.iter_mut().collect::<Vec<_>>());
+    let plan = load(&Task::read(&place.join("task/shared.toml")).expect("a task")).expect("a problem").plan;
+    let plan = plan.expect("a plan");
+    assert_eq!((plan.steps().len(), plan.asides().len()), (6, 2));
+    for k in 0..peers.len() {
+        let status = peers[k].status();
+        let spent = status["epsilon_spent"].as_f64().expect("a number");
+        assert!(spent <= 1.05 && spent > 1.049 && status["wakes"] == 60, "{status}");
+        peers[k].stop();
+        accounted_for(&mut peers, k);
+        let step = peers[k].step().expect("a step");
+        let count = |event| step.ledger.charges().filter(|it| it.event == event).map(|it| it.count).sum::<u64>();
+        let released = (count(plan.steps()[0]), count(plan.asides()[0]), step.ledger.releases());
+        assert_eq!(released, (6, 2, 8), "{}: the plan, to the last release", peers[k].name);
+        assert!(peers[k].folder().join("home.csv").exists());
+    }
+    // Nothing more is ever said.
+    peers.iter_mut().for_each(Peer::start);
+    until_quiet(&mut peers.iter_mut().collect::<Vec<_>>());
+    for peer in &mut peers {
+        assert_eq!(peer.status()["epsilon_left"].as_f64().map(|left| left < 0.001), Some(true));
+        peer.stop();
+        assert_eq!(peer.step().map(|step| (step.ledger.releases(), step.wakes)), Some((8, 60)), "{}", peer.name);
+    }
+}
+
 #[test]
 fn killed_peers_come_back_and_end_at_the_optimum() {
     without_privacy(24, 1);
@@ -114,6 +152,11 @@ fn killed_private_peers_spend_exactly_their_plan() {
     private(24, 2, 40);
 }
 
+#[test]
+fn killed_private_peers_that_learn_their_graph_spend_exactly_their_plan() {
+    private_learned(16, 3);
+}
+
 /// `cargo xtask soak` runs this.
 #[test]
 #[ignore = "takes minutes; part of the soak"]
@@ -121,5 +164,6 @@ fn peers_survive_hundreds_of_kills() {
     for seed in 0..4 {
         without_privacy(150, 10 + seed);
         private(150, 20 + seed, 200);
+        private_learned(60, 30 + seed);
     }
 }

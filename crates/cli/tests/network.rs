@@ -5,6 +5,7 @@ mod support;
 use sottovoce_algorithms::reference::central;
 use sottovoce_lab::peer::{PeerFile, load as load_peer};
 use sottovoce_lab::{ledger_file, load::load, task::Task};
+use sottovoce_privacy::Ledger;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -133,6 +134,49 @@ fn peers_find_out_whom_to_boost_with() {
     let of = |summary: &serde_json::Value| summary["objective"].as_f64().expect("revealed");
     assert!((of(&met) - of(&trained)).abs() < 3.0, "{met}");
     assert_eq!(met["dimension"], trained["dimension"], "the same stumps");
+}
+
+/// What was charged, sensitivities and the order of the two lists left aside.
+fn charged(ledger: &Ledger) -> Vec<(String, u64)> {
+    let mut counts = std::collections::BTreeMap::new();
+    ledger.charges().for_each(|charge| *counts.entry(format!("{:?}", charge.event)).or_default() += charge.count);
+    counts.into_iter().collect()
+}
+
+#[test]
+fn processes_that_learn_models_and_graph_privately_spend_exactly_the_plan() {
+    let place = place("--agents 6 --dimension 3");
+    let place = place.path();
+    let task = read(place, "task/private.toml").replace("updates = 1 ", "updates = 4 ");
+    // Turns of the models begin at the wakes 6, 18 and 30, of the graph at 12 and 24.
+    let turns = "kind = \"learned\"\nfirst-wakes = 6\nmodel-wakes = 6\ngraph-wakes = 6 #";
+    let task = task.replace("edges = \"edges.csv\"", turns).replace("seed = 1\n", "seed = 1\nwakes-per-agent = 36\n");
+    write(place, "task/private.toml", &task);
+    let (trained, met) = meet(place, "task/private.toml", 0.2);
+    let plan = load(&Task::read(&place.join("task/private.toml")).expect("a task")).expect("a problem").plan;
+    let plan = plan.expect("a plan");
+    assert_eq!((plan.steps().len(), plan.asides().len()), (4, 2));
+    let ledgers = ledger_file::read(&place.join("met/ledger.jsonl")).expect("ledgers");
+    assert_eq!(ledgers.len(), 6);
+    for (name, ledger) in &ledgers {
+        assert_eq!(charged(ledger), charged(&plan.ledger()), "{name}");
+    }
+    // Anyone who has the ledger finds what was promised.
+    let words = format!("privacy epsilon --ledger met/ledger.jsonl --delta {}", plan.delta());
+    let told = json(place, &words);
+    let epsilon = told["epsilon"].as_f64().expect("a number");
+    assert!(epsilon <= 1.05 && epsilon > 1.049, "{told}");
+    assert_eq!((&met["epsilon"], met["epsilon"] == trained["epsilon"]), (&told["epsilon"], true), "{met}");
+    assert!(met["accuracy"]["home_mean"].as_f64().is_some_and(|score| score > 0.5), "{met}");
+    let folders = peer_folders(&place.join("met"));
+    for folder in &folders {
+        let status = json(place, &format!("peer status {}", folder.display()));
+        let released: u64 =
+            status["charges"].as_array().expect("charges").iter().filter_map(|it| it["count"].as_u64()).sum();
+        assert_eq!((released, status["epsilon_spent"].as_f64()), (6, Some(epsilon)), "{status}");
+        done(place, &format!("peer predict {0} {0}/data.csv", folder.display()));
+        assert_eq!(read(folder, "home.csv").lines().count(), 2, "what its owner uses");
+    }
 }
 
 #[test]

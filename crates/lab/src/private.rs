@@ -15,6 +15,9 @@ use std::sync::Arc;
 /// A relative margin for the rounding of a norm when points are held against the declared bound.
 const BOUND_MARGIN: f64 = 1e-9;
 
+/// Noise multipliers that are relatively closer than this could become the same by rounding.
+const ALIKE: f64 = 1e-9;
+
 impl Privacy {
     /// A bound on |x|_2, intercept included, from what the task declares.
     pub fn feature_bound(&self, task: &Task) -> f64 {
@@ -81,7 +84,10 @@ impl Parts {
             Mechanism::Laplace => 1.0 / part,
         };
         let each = share * privacy.updates as f64 / graphs as f64;
-        Parts { losses: graphs as usize, update: noise(1.0 - share), loss: noise(each) }
+        let (update, loss) = (noise(1.0 - share), noise(each));
+        // A hair more noise where both have the same: a peer that comes back tells its losses from its updates by their noise.
+        let alike = (loss / update - 1.0).abs() < ALIKE;
+        Parts { losses: graphs as usize, update, loss: if alike { update * (1.0 + ALIKE) } else { loss } }
     }
 }
 

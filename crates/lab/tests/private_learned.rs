@@ -52,6 +52,19 @@ fn charges(ledger: &Ledger) -> Vec<(String, u64)> {
     bare
 }
 
+/// A peer that comes back finds by its ledger how many of each it has released.
+#[test]
+fn losses_never_have_the_very_noise_of_updates() {
+    // The losses' share of nine updates is what one update has.
+    for mechanism in ["gaussian", "laplace"] {
+        let rest = format!("epsilon = 2\nupdates = 9\nlosses = {{ share = 0.1 }}\nmechanism = \"{mechanism}\"");
+        let loaded = task(4, 3, 1, "", &rest);
+        let plan = loaded.plan.as_ref().expect("a plan");
+        assert_eq!((plan.steps().len(), plan.asides().len()), (9, 1), "one turn of the graph");
+        assert!(plan.steps().iter().all(|step| *step != plan.asides()[0]), "{:?}", plan.asides());
+    }
+}
+
 /// CHECK 02.i: the ledger of every agent is the plan, event by event, and its cost is the budget by the task's own accountant; with
 /// losses and without, with either noise, one refresh of the graph or three, and a warm start.
 #[test]

@@ -537,11 +537,12 @@ impl<'d, A: Algorithm, D: Disk> Node<'d, A, D> {
         matches!(self.phase, Phase::Asking(_))
     }
 
-    /// Whether it has nothing to do: it and its neighbours have not moved for a while, or it has had all its wakes, or its plan is done.
+    /// Whether it has nothing to do: it and its neighbours have not moved for a while, or it has had all its wakes, or, where these
+    /// are not counted, its plan is done.
     pub fn is_quiet(&self) -> bool {
-        let planned = self.rules.plan.as_ref().is_some_and(|plan| self.gate.ledger().releases() == plan.releases());
+        let planned = || self.rules.plan.as_ref().is_some_and(|plan| self.gate.ledger().releases() == plan.releases());
         let still = self.rules.tolerance.is_some() && self.still >= STILL_WAKES;
-        !self.is_asking() && (still || planned || self.rules.wakes_max.is_some_and(|most| self.wakes >= most))
+        !self.is_asking() && (still || self.rules.wakes_max.map_or_else(planned, |most| self.wakes >= most))
     }
 
     /// Whether every neighbour has got everything.

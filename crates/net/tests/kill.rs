@@ -26,6 +26,7 @@ use sottovoce_net::node::{Fault, Node, Woke};
 use sottovoce_privacy::sensitivity::Norm;
 use sottovoce_privacy::{Event, Plan, Sum};
 use std::sync::Arc;
+use support::backups::{asked, says_nothing_new, with_backups};
 use support::world::{Kill, Moment, Weather, World, group, name, owner, problem, rules};
 use support::{CrashDisk, Tail};
 
@@ -259,22 +260,6 @@ fn a_storm_in_which_everyone_dies_now_and_then_breaks_nothing() {
     assert!(deaths > lives * 20, "{deaths}");
 }
 
-/// A life in fine weather, with a backup of peer 0 at every boundary of its disk.
-fn with_backups<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(
-    algorithm: &'w A,
-    problem: &'w Problem,
-    plan: Option<Arc<Plan>>,
-    done: impl Fn(&World<'w, A>) -> bool,
-) -> (World<'w, A>, Vec<Vec<u8>>) {
-    let mut world = World::new(algorithm, problem, plan, &[], 4);
-    world.peers[0].disk.0.borrow_mut().backups = Some(vec![Vec::new()]);
-    world.run(0, 3_000, done);
-    let mut backups = world.peers[0].disk.0.borrow_mut().backups.take().expect("backups were made");
-    backups.push(world.peers[0].disk.0.borrow().bytes.clone());
-    backups.dedup();
-    (world, backups)
-}
-
 /// Peer 0 again, from a backup.
 fn restored<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(
     world: &World<'w, A>,
@@ -283,31 +268,6 @@ fn restored<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(
     let (shard, group) = (world.problem.shard(PeerId(0)), group(world.problem, 0));
     let disk = CrashDisk::holding(backup);
     Node::open(world.algorithm, shard, group, rules(world.plan.clone()), &owner(0), disk).expect("a good backup")
-}
-
-/// What a neighbour says to the restored peer 0; and the highest number it saw.
-fn asked<A: Algorithm>(world: &mut World<'_, A>, node: &Node<'_, A, CrashDisk>, witness: PeerId) -> (Vec<u8>, u64) {
-    let other = world.peers[witness.index()].node.as_mut().expect("it is up");
-    let answer = other.receive(Some(PeerId(0)), &node.hello()).expect("it lives");
-    let Ok(Answer::Welcome { seen, .. }) = Answer::decode(&answer) else { panic!("a welcome") };
-    (answer.clone(), seen.highest())
-}
-
-/// Everything that a peer can be made to say is old: it was said before, with the same bytes.
-fn says_nothing_new<A: Algorithm>(world: &World<'_, A>, node: &mut Node<'_, A, CrashDisk>) {
-    for edge in world.problem.graph.peers(PeerId(0)).iter() {
-        if let Some(out) = node.outgoing(edge.peer) {
-            // What the newest store has committed and not delivered yet is what the peer itself would send.
-            let waits = world.peers[0].node.as_ref().and_then(|node| node.outgoing(edge.peer));
-            let known = world.seen.get(&(0, out.number)) == Some(&out.frame) || waits.as_ref() == Some(&out);
-            assert!(known, "number {} is new", out.number);
-        }
-        let hello = Question::Hello(Card { name: &name(edge.peer.index()), points: 3 }).encode();
-        let Ok(answer) = node.receive(Some(edge.peer), &hello) else { continue };
-        if let Ok(Answer::Welcome { post: Some(post), .. }) = Answer::decode(&answer) {
-            assert_eq!(world.seen.get(&(0, post.number)), Some(&Question::Post(post).encode()));
-        }
-    }
 }
 
 /// Every backup, every neighbour: how many were refused, and how many were new enough for the neighbour that was asked.
@@ -351,7 +311,7 @@ where
 fn a_store_that_was_rolled_back_or_emptied_is_refused_by_the_first_neighbour_that_saw_more() {
     let problem = problem(Loss::Squared);
     let (algorithm, plan) = private(&problem, false);
-    let (mut world, backups) = with_backups(&algorithm, &problem, Some(plan), World::is_done);
+    let (mut world, backups) = with_backups(World::new(&algorithm, &problem, Some(plan), &[], 4), World::is_done);
     assert!(backups[0].is_empty(), "the emptied store is one of them");
     let (refused, believed) = rolled_back(&mut world, &backups);
     println!("private: {} backups, {refused} refused, {believed} as new as what was seen", backups.len());
@@ -360,7 +320,8 @@ fn a_store_that_was_rolled_back_or_emptied_is_refused_by_the_first_neighbour_tha
     let config = AdmmConfig { trade_off: problem.trade_off, penalty: 0.5, inner: Inner::Exact };
     let algorithm = Admm::new(config).expect("good parameters");
     let expected = central::minimum(&problem);
-    let (mut world, backups) = with_backups(&algorithm, &problem, None, |world| world.distance(&expected) < 1e-6);
+    let (mut world, backups) =
+        with_backups(World::new(&algorithm, &problem, None, &[], 4), |world| world.distance(&expected) < 1e-6);
     let (refused, believed) = rolled_back(&mut world, &backups);
     println!("letters: {} backups, {refused} refused, {believed} as new as what was seen", backups.len());
     assert!(refused > 40 && believed >= 3, "{refused} {believed}");
@@ -397,7 +358,7 @@ fn a_copied_store_that_runs_twice_is_refused_once_the_other_is_ahead() {
 fn a_rollback_that_no_neighbour_can_witness_is_not_noticed() {
     let problem = problem(Loss::Logistic);
     let (algorithm, plan) = private(&problem, false);
-    let (world, backups) = with_backups(&algorithm, &problem, Some(plan), World::is_done);
+    let (world, backups) = with_backups(World::new(&algorithm, &problem, Some(plan), &[], 4), World::is_done);
     let mut node = restored(&world, &backups[backups.len() / 2]);
     let before = node.ledger().releases();
     assert!(before < STEPS as u64);

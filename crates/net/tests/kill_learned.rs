@@ -16,11 +16,10 @@ use sottovoce_algorithms::personal::{
 };
 use sottovoce_algorithms::reference::{graph::minimum, local::solitary_models};
 use sottovoce_algorithms::{Loss, Problem, objective};
-use sottovoce_core::{Algorithm, Coin, Cx, Graph, Neighbours, Outbox, PeerId, Posts, Rows, Time, UNHEARD};
+use sottovoce_core::{Algorithm as _, Coin, Cx, Graph, Neighbours, Outbox, PeerId, Posts, Rows, Time, UNHEARD};
 use sottovoce_privacy::{Gate, Ledger, Simulated};
 use std::cell::Cell;
-use support::Tail;
-use support::world::{Kill, Moment, Weather, World, problem, stored};
+use support::world::{Kill, Weather, World, problem, stored};
 
 /// Lossy, with old frames coming again.
 const RAIN: Weather = Weather { loss: 0.15, replay: 0.2, death: 0.0 };
@@ -82,22 +81,6 @@ fn distance<L: Learner + 'static>(world: &World<'_, Alternating<L, LogDegree>>, 
     most
 }
 
-/// Deaths of some peers, thinned out: at boundaries of their disks and at frames.
-fn deaths<A: Algorithm>(world: &World<'_, A>, peers: std::ops::Range<usize>, every: usize) -> Vec<Kill> {
-    let mut all = Vec::new();
-    for peer in peers {
-        let boundaries = world.peers[peer].disk.0.borrow().boundaries;
-        let at_disk = (1..=boundaries).step_by(every).map(Moment::Disk);
-        let kinds: [fn(u64) -> Moment; 3] = [Moment::HandOut, Moment::Unanswered, Moment::Taken];
-        let at_frames = world.peers[peer].counts.into_iter().zip(kinds);
-        let at_frames = at_frames.flat_map(|(count, moment)| (1..=count).step_by(every).map(moment));
-        // What a death leaves on the disk goes round.
-        let kill = |(moment, tail)| Kill { peer, moment, tail };
-        all.extend(at_disk.chain(at_frames).zip(Tail::ALL.into_iter().cycle()).map(kill));
-    }
-    all
-}
-
 /// Models rest, so there is one best graph, whatever happens on the way.
 #[test]
 fn learned_weights_are_the_best_at_both_ends_whenever_a_peer_dies() {
@@ -122,7 +105,7 @@ fn learned_weights_are_the_best_at_both_ends_whenever_a_peer_dies() {
         world
     };
     let (peers, every) = if is_soak() { (0..4, 23) } else { (0..1, 101) };
-    let kills = deaths(&live(&[]), peers, every);
+    let kills = live(&[]).deaths(peers, every);
     let died: u64 = kills.iter().map(|kill| live(std::slice::from_ref(kill)).peers[kill.peer].deaths).sum();
     println!("learned graph: {} kill points, {died} deaths", kills.len());
     // Some are set for a moment that this life did not reach.

@@ -9,7 +9,7 @@ use children::{Children, Settled};
 use sottovoce_lab::error::Mistake;
 use sottovoce_lab::folder::Folder;
 use sottovoce_lab::load::{Loaded, load};
-use sottovoce_lab::peer::{Gathered, PEER_FILE, PeerFile, Share, Tally, check_task, shares};
+use sottovoce_lab::peer::{Gathered, PEER_FILE, PeerFile, Share, Tally, check_task, is_learned, shares};
 use sottovoce_lab::plot::number;
 use sottovoce_lab::report::{Sample, bound_or_infinity};
 use sottovoce_lab::run_folder::{self, Summary};
@@ -90,7 +90,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     let mut children = Children::start(&loaded.names, &folders)?;
     let watched = watch(&mut children, &loaded, arguments, output, &stop)?;
     children.stop()?;
-    let gathered = gather(&folders, loaded.task.privacy.is_some(), arguments.reveal)?;
+    let gathered = gather(&folders, &loaded.task, arguments.reveal)?;
     let command = format!("sottovoce network {} --out {}", arguments.task.display(), arguments.out.out.display());
     let quiet = watched.quiet;
     let summary = sottovoce_lab::peer::write(&folder, &loaded, gathered, watched, arguments.reveal, command)?;
@@ -218,15 +218,16 @@ fn watch(
 }
 
 /// Reads what peers have told, from their stores; what they keep, only if that shall be revealed.
-fn gather(folders: &[PathBuf], private: bool, reveal: bool) -> Result<Vec<Gathered>, Mistake> {
+fn gather(folders: &[PathBuf], task: &Task, reveal: bool) -> Result<Vec<Gathered>, Mistake> {
+    // Without privacy letters have told the model, too; where the graph is learned they tell it to whoever asks.
+    let is_told = task.privacy.is_none() || is_learned(task);
     let one = |folder: &PathBuf| {
         let file = PeerFile::read(folder)?;
         let kept = crate::peer::kept(&file)?;
         Ok(match kept {
             None => Gathered::default(),
             Some(kept) => Gathered {
-                // Without privacy letters have told the model, too.
-                model: if private { kept.post } else { Some(kept.recalled.model) },
+                model: if is_told { Some(kept.recalled.model) } else { kept.post },
                 links: kept.recalled.links,
                 bits: kept.recalled.bits,
                 ledger: kept.ledger,

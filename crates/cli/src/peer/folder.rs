@@ -110,6 +110,6 @@ pub fn kept(file: &PeerFile) -> Result<Option<Kept>, Mistake> {
     let Some(step) = look(file, &one, &read_key(&file.key)?)? else { return Ok(None) };
     let heard = heard(&step, file);
     let recalled = one.recall(saved(&step), &heard)?;
-    let home = one.home_model(&heard)?;
+    let home = one.home_model(saved(&step), &heard)?;
     Ok(Some(Kept { post: step.post.map(|post| post.values), recalled, home, ledger: step.ledger }))
 }

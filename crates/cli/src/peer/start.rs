@@ -115,7 +115,7 @@ impl Visitor for Run<'_> {
             seed,
             plan: one.plan(),
             points: one.shard().points.len() as u64,
-            witnesses: file.witnesses,
+            witnesses: one.witnesses(file),
             wakes_max: one.wakes_max(),
             tolerance: one.loaded.task.run.tolerance,
             pull_limit: file.pull_limit,
@@ -245,7 +245,7 @@ fn transport_settings(file: &PeerFile, one: &One, post_len: usize) -> Result<tra
 /// Writes what a private peer keeps for its owner: its home model, from its store.
 fn keep_home(folder: &Path, file: &PeerFile, one: &One) -> Result<(), Mistake> {
     let Some(step) = folder::look(file, one, &read_key(&file.key)?)? else { return Ok(()) };
-    let Some(home) = one.home_model(&folder::heard(&step, file))? else { return Ok(()) };
+    let Some(home) = one.home_model(folder::saved(&step), &folder::heard(&step, file))? else { return Ok(()) };
     let header: Vec<String> = (0..home.len()).map(|k| format!("theta_{k}")).collect();
     let row: Vec<String> = home.iter().map(f64::to_string).collect();
     let text = format!("{}\n{}\n", header.join(","), row.join(","));

@@ -36,7 +36,7 @@ pub const KEYS: &[Key] = &[
     key("mdns", Kind::Switch, "`false`", "Whether to look for neighbours in the local network, and to be found there."),
     key("relays", Kind::Texts, "none", "Relays through which this peer can be reached, like `/dns/relay.example.org/tcp/4001/p2p/<its id>`."),
     key("serve-relay", Kind::Switch, "`false`", "Whether to be a relay for others, within small limits; needs listed-only = false."),
-    key("witnesses", Kind::Integer(1, COUNT), "1", "How many neighbours must tell what they saw before anything new is said; all, where there are fewer."),
+    key("witnesses", Kind::Integer(1, COUNT), "1; all with [privacy] and a learned graph", "How many neighbours must tell what they saw before anything new is said; all, where there are fewer."),
     key("pull-limit", Kind::Number(ABOVE_0), "none", "How far from this peer's model a neighbour's counts; what is further away is moved to that distance. Only for algorithms that post."),
     key("neighbours", Kind::Tables, "none", "Those to learn with, one `[[neighbours]]` each. Both sides must list each other, with the same weight. Where the graph is learned: all other members."),
     key("neighbours.agent", Kind::Text, "required", "The neighbour's name."),
@@ -80,8 +80,8 @@ pub struct PeerFile {
     pub relays: Vec<String>,
     /// Whether to be one.
     pub serve_relay: bool,
-    /// How many neighbours must have told what they saw.
-    pub witnesses: usize,
+    /// How many neighbours must have told what they saw; `None`: as many as the task needs.
+    pub witnesses: Option<usize>,
     /// How far away a neighbour's post counts.
     pub pull_limit: Option<f64>,
     /// In the order of their names.
@@ -227,7 +227,7 @@ impl PeerFile {
             mdns: config.mdns.unwrap_or(false),
             relays: config.relays.unwrap_or_default(),
             serve_relay,
-            witnesses: config.witnesses.unwrap_or(1),
+            witnesses: config.witnesses,
             pull_limit: config.pull_limit,
             neighbours,
             agent,
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_short_file_is_enough() {
         let file = parse(GOOD).expect("good");
-        assert_eq!((file.agent.as_str(), file.interval, file.witnesses, file.listed_only), ("ann", 1.0, 1, true));
+        assert_eq!((file.agent.as_str(), file.interval, file.witnesses, file.listed_only), ("ann", 1.0, None, true));
         assert_eq!(file.store, Path::new("/peers/ann/store"));
         let neighbours: Vec<_> = file.neighbours.iter().map(|n| (n.agent.as_str(), n.weight)).collect();
         assert_eq!(neighbours, [("abe", 1.0), ("bob", 2.0)], "in the order of names");

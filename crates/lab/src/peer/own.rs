@@ -1,13 +1,13 @@
 //! What a peer makes of what it knows, for its owner: its model, the model it keeps at home, predictions.
 
-use super::problem::One;
+use super::problem::{One, is_learned};
 use crate::error::{Mistake, quote};
 use crate::registry::{Probe, Visitor, with_algorithm};
 use crate::task::{Algorithm as AlgorithmName, Normalize};
 use crate::{data, learned, private, rows};
 use sottovoce_algorithms::personal::{frank_wolfe::Bits, links::Links};
 use sottovoce_algorithms::{Shard, kernel::dot};
-use sottovoce_core::{Algorithm, CannotResume, Coin, Cx, Neighbours, Outbox, Posts, Rows, Time, UNHEARD};
+use sottovoce_core::{Algorithm, CannotResume, Coin, Cx, Neighbours, Outbox, PeerId, Posts, Rows, Time, UNHEARD};
 use sottovoce_privacy::{Gate, Ledger, Simulated};
 use std::cell::OnceCell;
 use std::fmt::Write;
@@ -33,6 +33,8 @@ pub struct Recalled {
     pub model: Vec<f64>,
     /// The weights that it has learned, where the graph is.
     pub links: Option<Links>,
+    /// Whom it works with, the weights of the edges to them, and their models as letters told them, where home models need them.
+    pub letters: Option<Vec<(PeerId, f64, Option<Vec<f64>>)>>,
     /// The bits that it has sent, where papers count bits.
     pub bits: Option<Bits>,
 }
@@ -49,14 +51,14 @@ pub struct Heard<'s> {
 impl One {
     /// The model that the owner should use: the home model of a private peer, otherwise the agent's own.
     pub fn best_model(&self, saved: Saved<'_>, heard: &[Heard<'_>]) -> Result<Vec<f64>, Mistake> {
-        match self.home_model(heard)? {
+        match self.home_model(saved, heard)? {
             Some(model) => Ok(model),
             None => Ok(self.recall(saved, heard)?.model),
         }
     }
 
-    /// The home model, from exact data, neighbours' posts and their numbers of points; none where the task has none.
-    pub fn home_model(&self, heard: &[Heard<'_>]) -> Result<Option<Vec<f64>>, Mistake> {
+    /// The home model, from exact data, what neighbours posted or wrote, and their numbers of points; none where the task has none.
+    pub fn home_model(&self, saved: Saved<'_>, heard: &[Heard<'_>]) -> Result<Option<Vec<f64>>, Mistake> {
         let loaded = &self.loaded;
         let home = loaded.task.privacy.and_then(|privacy| privacy.home);
         let Some(home) = home.filter(|_| loaded.task.algorithm != AlgorithmName::Local) else { return Ok(None) };
@@ -67,9 +69,15 @@ impl One {
             sizes[edge.peer.index()] = heard.points.map_or(0, |points| usize::try_from(points).unwrap_or(usize::MAX));
         }
         let known = private::broadcasts_by_size(loaded, &sizes)?;
+        let known = |id: PeerId| known[id.index()];
+        if is_learned(&loaded.task) {
+            let letters = self.recall(saved, heard)?.letters.unwrap_or_default();
+            let letters = letters.iter().map(|(peer, weight, model)| (*peer, *weight, model.as_deref())).collect();
+            return Ok(Some(learned::home_model(home, &self.shard(), &letters, known)));
+        }
         let (versions, seen) = board(loaded.problem.dimension(), None, heard);
         let posts = Posts::PerEdge { versions: &versions, mine: UNHEARD, seen: &seen };
-        Ok(Some(home.model(&self.shard(), peers, posts, |id| known[id.index()])))
+        Ok(Some(home.model(&self.shard(), peers, posts, known)))
     }
 
     /// What the agent's saved state says.
@@ -199,10 +207,12 @@ impl Visitor for Recall<'_> {
         };
         let neighbours = if same { Neighbours::Same } else { Neighbours::Changed };
         let state = algorithm.resume(saved.state, neighbours, one.shard(), &mut cx)?;
+        let owned = |(peer, weight, model): (PeerId, f64, Option<&[f64]>)| (peer, weight, model.map(<[f64]>::to_vec));
         let posted: &[f64] = if versions.count() > 0 { versions.row(mine as usize) } else { &[] };
         Ok(Recalled {
             model: algorithm.model(&state, posted).to_vec(),
             links: probe.links.map(|links| links(&state).clone()),
+            letters: probe.heard.map(|heard| heard(&state).into_iter().map(owned).collect()),
             bits: probe.bits.map(|bits| bits(&state)),
         })
     }

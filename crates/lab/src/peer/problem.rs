@@ -121,12 +121,6 @@ pub fn check_task(task: &Task) -> Result<(), Mistake> {
             "admm.penalty is missing, and its default needs everyone's edges; accepted for peers: admm.penalty = a number",
         );
     }
-    if task.privacy.is_some() && is_learned(task) {
-        return refuse(
-            "[privacy] with kind = \"learned\" runs in the simulator only; accepted for peers: [privacy] with neighbours that are \
-             agreed upon, or a learned graph without privacy",
-        );
-    }
     if let Some(boosting) = task.boosting.filter(|_| task.algorithm == Algorithm::FrankWolfe) {
         check_boosting(task, &boosting)?;
     }
@@ -212,10 +206,18 @@ impl One {
         self.loaded.plan.as_ref().map(|plan| if silent { Arc::new(Plan::nothing()) } else { plan.clone() })
     }
 
-    /// After how many wakes it only listens. A private peer follows its plan; with a tolerance it stays awake.
+    /// After how many wakes it only listens. With a tolerance it stays awake; a private peer follows its plan, and where the graph is
+    /// learned too, the turns that the plan is made for.
     pub fn wakes_max(&self) -> Option<u64> {
         let task = &self.loaded.task;
-        (task.privacy.is_none() && task.run.tolerance.is_none()).then_some(task.run.wakes_per_agent)
+        task.counts_wakes().then_some(task.run.wakes_per_agent)
+    }
+
+    /// How many neighbours must tell what they saw before anything new is said, where its file does not say. A post is told to all
+    /// neighbours, so any of them can tell whether a store is old. A letter is known to one: a private peer that writes them asks all.
+    pub fn witnesses(&self, file: &PeerFile) -> usize {
+        let by_letters = self.loaded.task.privacy.is_some() && is_learned(&self.loaded.task);
+        file.witnesses.unwrap_or(if by_letters { file.neighbours.len() } else { 1 })
     }
 }
 
@@ -329,6 +331,64 @@ mod tests {
         }
     }
 
+    /// The same peer where models and graph are learned together, privately.
+    fn private_meeting(graph: &str, privacy: &str) -> (String, String) {
+        let (task, peer) = meeting();
+        let task = task.replace("kind = \"learned\"", &format!("kind = \"learned\"\n{graph}"));
+        let task = task.replace("train = ", "normalize = \"l2\"\ntrain = ");
+        (task.replace("-agent = 9", "-agent = 900") + "[privacy]\nepsilon = 1\ndelta = 1e-6\n" + privacy, peer)
+    }
+
+    /// What `crates/privacy/proofs/private-graph.md` takes to be public is the same for everyone who can talk with this peer, and for
+    /// every store that it can use.
+    #[test]
+    fn everything_public_of_a_private_graph_is_agreed() {
+        let load = |task: &str, peer: &str| loaded(task, peer, DATA).unwrap_or_else(|mistake| panic!("{mistake}"));
+        let digest = |graph: &str, privacy: &str| {
+            let (task, peer) = private_meeting(graph, privacy);
+            load(&task, &peer).task
+        };
+        let base = digest("", "");
+        for agreed in
+            ["sample = 3", "sparsity = 2", "strength = 2", "first-wakes = 1", "model-wakes = 9", "graph-wakes = 9"]
+        {
+            assert_ne!(digest(agreed, ""), base, "{agreed}");
+        }
+        for agreed in [
+            "losses = false",
+            "losses = { bound = 3 }",
+            "losses = { share = 0.3 }",
+            "mechanism = \"laplace\"",
+            "updates = 2",
+            "clip = 0.5",
+            "accountant = \"sum\"",
+        ] {
+            assert_ne!(digest("", agreed), base, "{agreed}");
+        }
+        for (from, to) in [("epsilon = 1\n", "epsilon = 2\n"), ("1e-6", "1e-7"), ("-agent = 900", "-agent = 901")] {
+            let (task, peer) = private_meeting("", "");
+            assert!(task.contains(from), "{from}");
+            assert_ne!(load(&task.replace(from, to), &peer).task, base, "{to}");
+        }
+        assert_eq!(digest("", "noise = \"exact\""), base, "a peer's noise is always exact");
+    }
+
+    #[test]
+    fn a_private_peer_that_learns_its_graph_follows_its_turns_and_asks_all_who_may_have_seen_more() {
+        let (task, peer) = private_meeting("", "");
+        let one = loaded(&task, &peer, DATA).expect("good");
+        assert_eq!(one.wakes_max(), Some(900));
+        let (steps, asides) = one.plan().map(|plan| (plan.steps().len(), plan.asides().len())).expect("a plan");
+        // 20, then 22 and 100 by turns: turns of the graph begin at 42, 164, .., 896.
+        assert_eq!((steps, asides), (1, 8));
+        let empty = loaded(&task, &peer, "agent,label,x,y\n").expect("good");
+        assert_eq!(empty.plan().map(|plan| plan.releases()), Some(0), "without data there is nothing to tell");
+        let file = |text: &str| PeerFile::parse(text, Path::new("/p/peer.toml")).expect("a peer file");
+        assert_eq!((one.witnesses(&file(&peer)), one.witnesses(&file(&format!("witnesses = 1\n{peer}")))), (2, 1));
+        let known = loaded(TASK, PEER, DATA).expect("good");
+        assert_eq!((known.witnesses(&file(PEER)), known.wakes_max()), (1, None));
+    }
+
     #[test]
     fn boosting_over_an_agreed_range_says_what_everyones_stumps_would() {
         let (task, peer) = meeting();
@@ -368,13 +428,6 @@ mod tests {
             let said = loaded(&task, PEER, DATA).expect_err(says).to_string();
             assert!(said.contains(says) && said.contains("accepted for peers"), "{said}");
         }
-        // No task file says both yet.
-        let parse = |text: &str| Task::parse(text, Path::new("/t/task.toml")).expect("a task");
-        let private = TASK.replace("tolerance = 1e-6", "") + "[privacy]\nepsilon = 1\ndelta = 1e-6\n";
-        let private = parse(&private.replace("train = ", "normalize = \"l2\"\ntrain = "));
-        let both = Task { privacy: private.privacy, ..parse(&meeting().0) };
-        let said = check_task(&both).expect_err("a private learned graph").to_string();
-        assert!(said.contains("accepted for peers") && said.contains("without privacy"), "{said}");
         for (from, to, says) in [
             ("points-max = 5", "", "points-max"),
             ("[run]\n", "[faults]\nloss = 0.1\n[run]\n", "[faults]"),

@@ -35,15 +35,20 @@ impl Task {
             }
             _ => None,
         };
-        // A private peer follows its plan; with a tolerance nobody counts wakes.
-        let by_wakes = self.privacy.is_none() && self.run.tolerance.is_none();
-        let wakes_per_agent = by_wakes.then_some(self.run.wakes_per_agent);
+        let wakes_per_agent = self.counts_wakes().then_some(self.run.wakes_per_agent);
         config.run = Some(RunConfig { tolerance: self.run.tolerance, wakes_per_agent, ..RunConfig::default() });
         if let Some(privacy) = &mut config.privacy {
             // The noise of a peer is always exact.
             privacy.noise = None;
         }
         render(&config)
+    }
+
+    /// Whether a peer ends after so many wakes. With a tolerance nobody counts them, and a private peer follows its plan; but where the
+    /// graph is learned the plan follows the turns, and how many of them there are is for the wakes to say.
+    pub fn counts_wakes(&self) -> bool {
+        let learned = matches!(self.graph.source, GraphSource::Learned(_));
+        self.run.tolerance.is_none() && (self.privacy.is_none() || learned)
     }
 
     fn config(&self, path: &mut dyn FnMut(&Path) -> Result<String, Mistake>) -> Result<Config, Mistake> {

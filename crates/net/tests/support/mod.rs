@@ -1,6 +1,7 @@
 //! A disk that loses power when told to, and what it may leave behind.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod backups;
 pub mod world;
 
 use sottovoce_core::Coin;

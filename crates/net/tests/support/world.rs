@@ -8,7 +8,7 @@ use sottovoce_net::group::Group;
 use sottovoce_net::node::{Fault, Node, Rules};
 use sottovoce_net::store::{Owner, Step, Store};
 use sottovoce_privacy::Plan;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Four agents on a cycle with a chord, three points each; models come to rest after some ten wakes.
@@ -120,6 +120,14 @@ pub struct World<'w, A: Algorithm> {
     pub seen: BTreeMap<(usize, u64), Vec<u8>>,
     /// Frames that went from one to another, to be replayed.
     bag: Vec<(usize, usize, Vec<u8>)>,
+    /// What a frame tells that must have been charged for; `None`: each message tells one such thing.
+    pub facts: Option<fn(&[u8]) -> Vec<Vec<u8>>>,
+    /// By sender: what it told anyone.
+    told: BTreeSet<(usize, Vec<u8>)>,
+    /// Holds for what is safe on the disk of a peer, at any time.
+    pub holds: Option<fn(&Step)>,
+    /// After this many wakes a peer only listens.
+    pub wakes_max: Option<u64>,
     /// Posts that need no charge, by each peer.
     pub free: u64,
     /// In how many messages one charge may be told, each to another reader.
@@ -130,7 +138,6 @@ pub struct World<'w, A: Algorithm> {
     pub look_every: u64,
     arrivals: u64,
     coin: Coin,
-    round: u64,
 }
 
 impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> World<'w, A> {
@@ -153,7 +160,7 @@ impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> World<'w, A> {
         let (kills, coin) = (kills.to_vec(), Coin::new(seed, 0, 0));
         let look_every = if plan.is_some() { 1 } else { 29 };
         let (weather, seen, bag) = (Weather::default(), BTreeMap::new(), Vec::new());
-        let (free, readers, again, arrivals, round) = (0, 1, None, 0, 0);
+        let (free, readers, again, arrivals) = (0, 1, None, 0);
         World {
             algorithm,
             problem,
@@ -163,19 +170,21 @@ impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> World<'w, A> {
             kills,
             seen,
             bag,
+            facts: None,
+            told: BTreeSet::new(),
+            holds: None,
+            wakes_max: None,
             free,
             readers,
             again,
             look_every,
             arrivals,
             coin,
-            round,
         }
     }
 
     /// Everyone once, in random order: comes back, says hello, wakes, talks.
     pub fn round(&mut self) {
-        self.round += 1;
         let n = self.peers.len();
         let first = self.coin.below(n);
         let step = if self.coin.unit() < 0.5 { 1 } else { n - 1 };
@@ -205,7 +214,8 @@ impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> World<'w, A> {
             return;
         }
         let (shard, group) = (self.problem.shard(PeerId(me as u32)), group(self.problem, me));
-        let opened = Node::open(self.algorithm, shard, group, rules(self.plan.clone()), &owner(me), peer.disk.clone());
+        let rules = Rules { wakes_max: self.wakes_max, ..rules(self.plan.clone()) };
+        let opened = Node::open(self.algorithm, shard, group, rules, &owner(me), peer.disk.clone());
         match opened {
             Ok(node) => {
                 let found = node.ledger().releases();
@@ -241,7 +251,9 @@ impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> World<'w, A> {
         let mut coin = self.coin;
         peer.disk.reboot(tail, &mut coin);
         peer.down = self.coin.below(3) as u32;
-        let charges = stored(&peer.disk, me, true).map_or(0, |step| step.ledger.releases());
+        let step = stored(&peer.disk, me, true);
+        step.iter().zip(self.holds).for_each(|(step, holds)| holds(step));
+        let charges = step.map_or(0, |step| step.ledger.releases());
         assert!(charges >= peer.durable, "peer {me}: {charges} charges of {} survived {tail:?}", peer.durable);
         let paid = charges * self.readers + self.free;
         assert!(paid >= sent, "peer {me}: {sent} messages arrived, {charges} charges survived {tail:?}");
@@ -257,9 +269,12 @@ impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> World<'w, A> {
         }
     }
 
-    /// Distinct messages of a peer that arrived anywhere.
+    /// Distinct messages of a peer that arrived anywhere, or distinct facts in them.
     pub fn sent(&self, me: usize) -> u64 {
-        self.seen.range((me, 0)..(me + 1, 0)).count() as u64
+        match self.facts {
+            None => self.seen.range((me, 0)..(me + 1, 0)).count() as u64,
+            Some(_) => self.told.range((me, Vec::new())..(me + 1, Vec::new())).count() as u64,
+        }
     }
 
     /// Whether a planned death is due; it happens then.
@@ -275,16 +290,33 @@ impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> World<'w, A> {
     fn observe(&mut self, from: usize, number: u64, frame: &[u8]) {
         let known = self.seen.entry((from, number)).or_insert_with(|| frame.to_vec());
         assert!(known == frame, "peer {from} said two things with number {number}");
+        self.told.extend(self.facts.iter().flat_map(|facts| facts(frame)).map(|fact| (from, fact)));
         self.arrivals += 1;
         if self.arrivals.is_multiple_of(self.look_every) {
             let (sent, step) = (self.sent(from), stored(&self.peers[from].disk, from, true));
             let step = step.expect("something was sent, so something is safe");
+            self.holds.iter().for_each(|holds| holds(&step));
             let charges = step.ledger.releases();
             let paid = charges * self.readers + self.free;
             assert!(paid >= sent, "peer {from}: {sent} messages arrived, {charges} charges are safe");
             assert!(step.last_number >= number, "peer {from}: message {number} arrived before it was safe");
             self.peers[from].durable = self.peers[from].durable.max(charges);
         }
+    }
+
+    /// Deaths of some peers, thinned out: at boundaries of their disks and at frames. What a death leaves on the disk goes round.
+    pub fn deaths(&self, peers: std::ops::Range<usize>, every: usize) -> Vec<Kill> {
+        let mut all = Vec::new();
+        for peer in peers {
+            let boundaries = self.peers[peer].disk.0.borrow().boundaries;
+            let at_disk = (1..=boundaries).step_by(every).map(Moment::Disk);
+            let kinds: [fn(u64) -> Moment; 3] = [Moment::HandOut, Moment::Unanswered, Moment::Taken];
+            let at_frames = self.peers[peer].counts.into_iter().zip(kinds);
+            let at_frames = at_frames.flat_map(|(count, moment)| (1..=count).step_by(every).map(moment));
+            let kill = |(moment, tail)| Kill { peer, moment, tail };
+            all.extend(at_disk.chain(at_frames).zip(Tail::ALL.into_iter().cycle()).map(kill));
+        }
+        all
     }
 
     fn is_lost(&mut self) -> bool {
@@ -329,9 +361,10 @@ impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> World<'w, A> {
         }
     }
 
+    /// The time of a peer is its own wakes.
     fn wake(&mut self, me: usize) {
         let Some(node) = &mut self.peers[me].node else { return };
-        let woke = node.wake(Time(self.round as f64));
+        let woke = node.wake(Time(node.wakes() as f64));
         let charges = node.ledger().releases();
         match woke {
             // Behind a plan, every charge is safe when the wake is over.
