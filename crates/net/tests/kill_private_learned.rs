@@ -283,6 +283,11 @@ fn a_flood_of_questions_about_the_graph_provokes_no_loss() {
         assert_eq!(victim.wake(), Woke::Acted);
         let answers = victim.flood(40);
         assert_eq!(released(victim.node.ledger()), expected, "at wake {wake}");
+        assert_eq!(
+            victim.node.is_quiet(),
+            wake == 11,
+            "a plan that is done leaves the graph to be learned: wake {wake}"
+        );
         assert_eq!(answers.len(), usize::from(expected.1 > 0), "one answer at wake {wake}: {answers:?}");
         costs.extend(answers.into_iter().filter_map(|(_, cost)| cost));
         if wake == 5 {
