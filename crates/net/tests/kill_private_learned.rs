@@ -222,7 +222,8 @@ impl<'w> Victim<'w> {
         let node = Node::open(algorithm, problem.shard(PeerId(0)), group, rules, &owner(0), disk.clone());
         let mut victim = Victim { node: node.expect("a good store"), used: 1_000_000 };
         for other in 1..victim.node.group().names.len() {
-            let card = Card { name: &name(other), points: 3 };
+            let name = victim.node.group().names[other].clone();
+            let card = Card { name: &name, points: 3 };
             let fresh = Answer::Welcome { card, seen: Seen::default(), post: None };
             victim.node.welcomed(PeerId(other as u32), &fresh.encode()).expect("a witness");
         }
@@ -320,12 +321,15 @@ fn a_plan_that_is_done_stays_done_and_other_members_are_refused() {
         assert_eq!(victim.node.is_quiet(), expected == (4, 2));
         victim.flood(3);
     }
-    let Group { mut names, mut keys, me, neighbours } = group(&problem, 0);
-    (names.pop(), keys.pop());
-    let fewer = Group { names, keys, me, neighbours };
-    let mut back = Victim::new(&algorithm, &problem, endless, fewer, &disk);
-    assert!(matches!(back.node.wake(Time(99.0)), Err(Fault::State(_))), "a pair's weight belongs to its two members");
-    assert_eq!(released(back.node.ledger()), (4, 2), "what was spent stays spent");
+    let mut fewer = group(&problem, 0);
+    (fewer.names.pop(), fewer.keys.pop());
+    let mut others = group(&problem, 0);
+    others.names[3] = name(4);
+    for members in [fewer, others] {
+        let mut back = Victim::new(&algorithm, &problem, endless.clone(), members, &disk);
+        assert!(matches!(back.node.wake(Time(99.0)), Err(Fault::State(_))), "a weight belongs to a pair of members");
+        assert_eq!(released(back.node.ledger()), (4, 2), "what was spent stays spent");
+    }
 }
 
 /// A letter is known to one member, so each may have seen another part of what was said: all are asked, unless the owner wants fewer.
