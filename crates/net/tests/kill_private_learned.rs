@@ -322,7 +322,8 @@ fn a_plan_that_is_done_stays_done_and_other_members_are_refused() {
         victim.flood(3);
     }
     let mut fewer = group(&problem, 0);
-    (fewer.names.pop(), fewer.keys.pop());
+    fewer.names.pop();
+    fewer.keys.pop();
     let mut others = group(&problem, 0);
     others.names[3] = name(4);
     for members in [fewer, others] {

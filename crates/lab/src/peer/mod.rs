@@ -13,6 +13,6 @@ mod share;
 
 pub use collect::{Gathered, Tally, write};
 pub use file::{KEYS, Neighbour, PEER_FILE, PeerFile, reference_markdown};
-pub use own::{Heard, Recalled, Saved};
+pub use own::{Correspondent, Heard, Recalled, Saved};
 pub use problem::{Digest, One, check_task, hex, is_learned, load};
 pub use share::{Share, shares};

@@ -33,10 +33,21 @@ pub struct Recalled {
     pub model: Vec<f64>,
     /// The weights that it has learned, where the graph is.
     pub links: Option<Links>,
-    /// Whom it works with, the weights of the edges to them, and their models as letters told them, where home models need them.
-    pub letters: Option<Vec<(PeerId, f64, Option<Vec<f64>>)>>,
+    /// Whom it works with, where letters tell models and home models need them.
+    pub correspondents: Option<Vec<Correspondent>>,
     /// The bits that it has sent, where papers count bits.
     pub bits: Option<Bits>,
+}
+
+/// Somebody that an agent works with now.
+#[derive(Clone, Debug)]
+pub struct Correspondent {
+    /// Who.
+    pub peer: PeerId,
+    /// Of the edge.
+    pub weight: f64,
+    /// As letters told it last.
+    pub model: Option<Vec<f64>>,
 }
 
 /// What is known of a neighbour, in the order of the neighbours' names.
@@ -71,9 +82,9 @@ impl One {
         let known = private::broadcasts_by_size(loaded, &sizes)?;
         let known = |id: PeerId| known[id.index()];
         if is_learned(&loaded.task) {
-            let letters = self.recall(saved, heard)?.letters.unwrap_or_default();
-            let letters = letters.iter().map(|(peer, weight, model)| (*peer, *weight, model.as_deref())).collect();
-            return Ok(Some(learned::home_model(home, &self.shard(), &letters, known)));
+            let all = self.recall(saved, heard)?.correspondents.unwrap_or_default();
+            let told = all.iter().map(|one| (one.peer, one.weight, one.model.as_deref())).collect();
+            return Ok(Some(learned::home_model(home, &self.shard(), &told, known)));
         }
         let (versions, seen) = board(loaded.problem.dimension(), None, heard);
         let posts = Posts::PerEdge { versions: &versions, mine: UNHEARD, seen: &seen };
@@ -207,12 +218,15 @@ impl Visitor for Recall<'_> {
         };
         let neighbours = if same { Neighbours::Same } else { Neighbours::Changed };
         let state = algorithm.resume(saved.state, neighbours, one.shard(), &mut cx)?;
-        let owned = |(peer, weight, model): (PeerId, f64, Option<&[f64]>)| (peer, weight, model.map(<[f64]>::to_vec));
+        let owned = |(peer, weight, model): (PeerId, f64, Option<&[f64]>)| {
+            let model = model.map(<[f64]>::to_vec);
+            Correspondent { peer, weight, model }
+        };
         let posted: &[f64] = if versions.count() > 0 { versions.row(mine as usize) } else { &[] };
         Ok(Recalled {
             model: algorithm.model(&state, posted).to_vec(),
             links: probe.links.map(|links| links(&state).clone()),
-            letters: probe.heard.map(|heard| heard(&state).into_iter().map(owned).collect()),
+            correspondents: probe.heard.map(|heard| heard(&state).into_iter().map(owned).collect()),
             bits: probe.bits.map(|bits| bits(&state)),
         })
     }

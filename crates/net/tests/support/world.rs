@@ -93,6 +93,9 @@ pub struct Weather {
     pub death: f64,
 }
 
+/// What a frame tells, each as some bytes.
+pub type Facts = fn(&[u8]) -> Vec<Vec<u8>>;
+
 /// One peer, up or down.
 pub struct Peer<'w, A: Algorithm> {
     pub disk: CrashDisk,
@@ -121,7 +124,7 @@ pub struct World<'w, A: Algorithm> {
     /// Frames that went from one to another, to be replayed.
     bag: Vec<(usize, usize, Vec<u8>)>,
     /// What a frame tells that must have been charged for; `None`: each message tells one such thing.
-    pub facts: Option<fn(&[u8]) -> Vec<Vec<u8>>>,
+    pub facts: Option<Facts>,
     /// By sender: what it told anyone.
     told: BTreeSet<(usize, Vec<u8>)>,
     /// Holds for what is safe on the disk of a peer, at any time.
