@@ -21,7 +21,7 @@ use sottovoce_algorithms::personal::{
 use sottovoce_algorithms::reference::{central, local::solitary_models, propagation::closed_form};
 use sottovoce_algorithms::{Loss, Problem, Shard};
 use sottovoce_core::{Algorithm, Coin, PeerId, Rows, Time};
-use sottovoce_net::frame::{Answer, Card, Question, Refusal, Seen};
+use sottovoce_net::frame::{Answer, Card, Refusal, Seen};
 use sottovoce_net::node::{Fault, Node, Woke};
 use sottovoce_privacy::sensitivity::Norm;
 use sottovoce_privacy::{Event, Plan, Sum};
