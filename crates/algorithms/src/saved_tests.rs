@@ -5,7 +5,7 @@ use crate::objective::local_value;
 use crate::personal::admm::{Admm, AdmmConfig, Inner};
 use crate::personal::alternating::{Alternating, Turns};
 use crate::personal::coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start};
-use crate::personal::descent_by_letters::DescentByLetters;
+use crate::personal::descent_by_letters::{DescentByLetters, Step};
 use crate::personal::frank_wolfe::{FrankWolfe, FrankWolfeConfig, StepSize};
 use crate::personal::graph_learning::{GraphLearning, GraphLearningConfig, Placed};
 use crate::personal::input_perturbation::{InputPerturbation, InputPerturbationConfig};
@@ -277,6 +277,8 @@ fn for_all(seed: u64, p: usize, check: &mut impl Check) {
     let turns = Turns { graph_first: 8.0, models: 4.0, graph: 4.0 };
     let descent = DescentByLetters::new(Loss::Logistic, 1.0).expect("good parameters");
     check!("alternating, descent", Alternating::new(descent, graph, turns).expect("good turns"), open, []);
+    let newton = descent.with_step(Step::Newton);
+    check!("alternating, newton", Alternating::new(newton, graph, turns).expect("good turns"), open, []);
     for (name, warm) in [("alternating, private", None), ("alternating, warm private", Some(warm))] {
         let config = PrivateDescentByLettersConfig { loss_bound: Some(1.5), updates: 10, model_turns: 5 };
         let learner = PrivateDescentByLetters::new(new(private(warm)), config).expect("good parameters");

@@ -137,7 +137,7 @@ pub struct Prepared {
 pub fn prepare(raw: Raw, task: &Task, names: &[String], place: &[u32]) -> Prepared {
     let normalize = task.data.normalize;
     let mut feature_names = raw.train.columns.clone();
-    if task.model.intercept {
+    if task.model.intercept.is_some() {
         feature_names.push("intercept".to_owned());
     }
     let mut train = Dataset::new(feature_names.len());
@@ -213,9 +213,7 @@ impl Scratch {
             let start = self.features.len();
             self.features.extend_from_slice(&from.features[row * p..(row + 1) * p]);
             shrink(&mut self.features[start..], normalize);
-            if model.intercept {
-                self.features.push(1.0);
-            }
+            self.features.extend(model.intercept);
             self.labels.push(from.labels[row]);
         }
         to.push_agent(&self.features, &self.labels);

@@ -228,7 +228,7 @@ fn vectors_in_place(
 /// For a classification this is the direction in which the classes differ, half the distance of their means when
 /// both are equally frequent; for the squared loss, the covariance of features and label when they are centred.
 fn profiles(task: &Task, train: &Dataset) -> Directions {
-    let dimension = train.dimension() - usize::from(task.model.intercept);
+    let dimension = train.dimension() - usize::from(task.model.intercept.is_some());
     let mut rows = vec![0.0; train.agents() * dimension];
     for (agent, profile) in rows.chunks_exact_mut(dimension).enumerate() {
         let points = train.points(PeerId(agent as u32));

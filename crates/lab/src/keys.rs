@@ -162,6 +162,7 @@ pub const KEYS: &[Key] = &[
     key("graph.first-wakes", Kind::Number(FROM_0), "20", "learned: wakes per agent on the first graph, from purely local models; with [privacy] from models of zeros, or from the warm start."),
     key("graph.model-wakes", Kind::Number(ABOVE_0), "20; 20 + 2 x updates + warm.wakes with [privacy]", "learned: wakes per agent on models before the graph is refreshed."),
     key("graph.graph-wakes", Kind::Number(ABOVE_0), "10; 100 with [privacy]", "learned: wakes per agent on the graph each time that it is refreshed."),
+    key("graph.model-step", Kind::Choice(&["gradient", "newton"]), "`\"gradient\"`", "learned, coordinate-descent: what an agent does at a wake on its model. \"newton\" needs far fewer wakes and messages where features go together, and solves a system of equations each time. Not with [privacy]."),
     key("graph.oracle", Kind::File, "none", "learned: a graph to compare with, like `edges`. Nobody learns from it."),
     key("graph.groups", Kind::File, "none", "learned: a `.csv` or `.csv.gz` with the header `agent,group`, one row for each agent, for pictures and figures only."),
 
@@ -169,7 +170,8 @@ pub const KEYS: &[Key] = &[
     key("model.loss", Kind::Choice(&["logistic", "squared", "smoothed-hinge", "hinge"]), "`\"logistic\"`", "Labels are -1 and 1 (or 0 and 1), for the squared loss any number. \"hinge\" is not smooth: not with coordinate-descent."),
     key("model.regularization", Kind::NumberOr(FROM_0, "1/m"), "`\"1/m\"`", "lambda_i: a number, or one over the agent's number of points."),
     key("model.trade-off", Kind::Number(ABOVE_0), "1.0; 5.0 for coordinate-descent with a learned graph", "mu: the weight of the agents' own losses against the agreement with their neighbours."),
-    key("model.intercept", Kind::Switch, "`false`", "Appends a constant feature 1, after normalizing."),
+    key("model.intercept", Kind::Switch, "`false`", "Appends a constant feature, after normalizing."),
+    key("model.constant", Kind::Number(ABOVE_0), "1", "That feature, with intercept = true. The larger, the less regularization and differences between neighbours weigh on intercepts: for agents that differ most in how many of their labels are 1."),
     key("model.points-max", Kind::Integer(1, COUNT), "the largest m_i", "Confidence is min(1, m_i / points-max)."),
     key("model.start", Kind::Choice(&["local", "zero", "warm"]), "`\"local\"`; `\"zero\"` with [privacy]", "The first models. \"warm\" needs [privacy] and privacy.warm; \"local\" is refused with it."),
 

@@ -22,7 +22,7 @@ impl Privacy {
     /// A bound on |x|_2, intercept included, from what the task declares.
     pub fn feature_bound(&self, task: &Task) -> f64 {
         let bound = task.data.feature_bound.expect("a private task has a bound, which its reading has checked");
-        libm::hypot(bound, if task.model.intercept { 1.0 } else { 0.0 })
+        libm::hypot(bound, task.model.intercept.unwrap_or(0.0))
     }
 
     fn event(&self, noise_multiplier: f64) -> Event {

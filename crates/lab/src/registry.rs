@@ -113,6 +113,7 @@ pub fn with_algorithm<V: Visitor>(
         (task::Algorithm::CoordinateDescent, None) => {
             if let task::GraphSource::Learned(learned) = &task.graph.source {
                 let learner = DescentByLetters::new(loss, trade_off).map_err(refused)?;
+                let learner = learner.with_step(learned.model_step.into());
                 let probe = Probe { links: Some(State::links), heard: None, bits: None };
                 return Ok(visitor.visit(&alternating(learner, loaded, learned)?, probe));
             }

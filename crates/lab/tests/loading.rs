@@ -114,11 +114,14 @@ fn zero_is_the_negative_class_and_any_number_fits_the_squared_loss() {
 #[test]
 fn normalizing_shrinks_long_rows_only_and_the_intercept_comes_after() {
     let train: &[u8] = b"agent,label,x,y\nann,1,3,-4\nann,1,0.1,0.2\nbob,1,1e75,1e75\n";
-    for (norm, long, huge) in [("l2", [0.6, -0.8], 0.5f64.sqrt()), ("l1", [3.0 / 7.0, -4.0 / 7.0], 0.5)] {
-        let text = task("[graph]", &format!("normalize = \"{norm}\"\n[graph]")) + "[model]\nintercept = true\n";
+    for (norm, long, huge, said, constant) in
+        [("l2", [0.6, -0.8], 0.5f64.sqrt(), "", 1.0), ("l1", [3.0 / 7.0, -4.0 / 7.0], 0.5, "constant = 2.5\n", 2.5)]
+    {
+        let model = format!("[model]\nintercept = true\n{said}");
+        let text = task("[graph]", &format!("normalize = \"{norm}\"\n[graph]")) + &model;
         let found = good(&[("task.toml", text.as_bytes()), ("train.csv", train)]);
         assert_eq!(found.feature_names, ["x", "y", "intercept"]);
-        assert_eq!(rows(&found, 0), [(vec![long[0], long[1], 1.0], 1.0), (vec![0.1, 0.2, 1.0], 1.0)]);
+        assert_eq!(rows(&found, 0), [(vec![long[0], long[1], constant], 1.0), (vec![0.1, 0.2, constant], 1.0)]);
         assert!((rows(&found, 1)[0].0[0] - huge).abs() < 1e-15);
         assert_eq!(found.task.data.feature_bound, Some(1.0));
     }

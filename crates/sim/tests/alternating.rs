@@ -3,12 +3,12 @@
 mod support;
 
 use sottovoce_algorithms::{
-    Loss, Problem, boosting,
+    Dataset, Loss, Problem, boosting,
     joint::{Joint, LogDegree, Pairs},
-    objective::local_value,
+    objective::{self, local_value},
     personal::{
         alternating::{Alternating, Turn, Turns},
-        descent_by_letters::DescentByLetters,
+        descent_by_letters::{DescentByLetters, Step},
         frank_wolfe::{FrankWolfe, FrankWolfeConfig, StepSize},
         graph_learning::{GraphLearning, GraphLearningConfig},
         learner::Learner,
@@ -104,12 +104,41 @@ fn never_rises<L: Learner + 'static>(
 #[test]
 fn check_01_u_descent_and_graph_by_turns_never_raise_the_joint_objective() {
     for loss in [Loss::Logistic, Loss::Squared] {
-        let problem = unlinked(connected_problem(3, 12, 4, loss));
-        let learner = DescentByLetters::new(loss, problem.trade_off).expect("good parameters");
-        let [start, first, end] = never_rises(&problem, joint(problem.trade_off, 0.1), learner, linear_costs, 3_000);
-        println!("{loss:?}: J from {start:.4} by {first:.4} to {end:.4}");
-        assert!(first < start && end < first - 1e-2, "{start} {first} {end}");
+        for step in [Step::Gradient, Step::Newton] {
+            let problem = unlinked(connected_problem(3, 12, 4, loss));
+            let learner = DescentByLetters::new(loss, problem.trade_off).expect("good parameters").with_step(step);
+            let [start, first, end] =
+                never_rises(&problem, joint(problem.trade_off, 0.1), learner, linear_costs, 3_000);
+            println!("{loss:?}, {step:?}: J from {start:.4} by {first:.4} to {end:.4}");
+            assert!(first < start && end < first - 1e-2, "{start} {first} {end}");
+        }
     }
+}
+
+/// All features but the first are the first with a little of their own.
+#[test]
+fn newton_steps_are_there_first_where_features_go_together() {
+    let problem = unlinked(connected_problem(8, 12, 6, Loss::Logistic));
+    let mut data = Dataset::new(6);
+    for points in everyone(&problem).map(|agent| problem.data.points(agent)) {
+        let mut features = points.features.to_vec();
+        features.chunks_exact_mut(6).for_each(|x| (1..6).for_each(|k| x[k] = x[0] + 0.1 * x[k]));
+        data.push_agent(&features, points.labels);
+    }
+    // Losses that weigh much, or the differences between neighbours alone would make the problem a good-natured one.
+    let problem = Problem { data, trade_off: 50.0, ..problem };
+    let turns = Turns { graph_first: 20.0, models: 1e9, graph: 1.0 };
+    let gap = |step: Step| {
+        let learner = DescentByLetters::new(problem.loss, problem.trade_off).expect("good parameters").with_step(step);
+        let algorithm = Alternating::new(learner, learning(joint(problem.trade_off, 10.0), 4), turns).expect("turns");
+        let mut run = start(&algorithm, &problem, &settings(2));
+        run.advance(12 * (20 + 60));
+        let fixed = Problem { graph: weights(12, &run).graph(), ..problem.clone() };
+        objective::value(&fixed, &run.models()) - objective::value(&fixed, &central::minimum(&fixed))
+    };
+    let [gradient, newton] = [Step::Gradient, Step::Newton].map(gap);
+    println!("after 60 wakes: {gradient:.1e} from the minimum by gradient steps, {newton:.1e} by Newton's");
+    assert!(newton < 1e-3 * gradient, "{gradient} {newton}");
 }
 
 /// The same for Frank-Wolfe with steps that descend.

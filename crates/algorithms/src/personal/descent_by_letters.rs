@@ -8,15 +8,17 @@
 //!
 //! The highest version is kept, so a letter that is lost, doubled or overtaken costs no more than itself.
 //!
-//! Differs from [`super::coordinate_descent`]: nothing in the arithmetic. The model is held by the agent and not by the driver, and
-//! each neighbour holds a copy.
+//! Differs from [`super::coordinate_descent`]: the model is held by the agent and not by the driver, and each neighbour holds a copy. The
+//! arithmetic is the same for [`Step::Gradient`]. [`Step::Newton`] is not in the papers: where many features go together a gradient step hardly
+//! moves, and a letter costs more than solving a system. Both have the same minimum, and neither raises the objective.
 
 use super::config::{ConfigError, positive};
 use super::copies::Copies;
 use super::learner::Learner;
 use crate::kernel::{self, Arithmetic, Simd};
 use crate::objective::{local_smoothness, local_value};
-use crate::reference::local::solitary_model;
+use crate::reference::local::{Proximal, solitary_model};
+use crate::vector::{add_scaled, largest_difference};
 use crate::{Loss, Shard, saved};
 use sottovoce_core::{Activity, CannotResume, Cx, PeerId, Peers, Reject, Wire, wire::Numbers};
 use sottovoce_privacy::Exhausted;
@@ -25,6 +27,16 @@ use sottovoce_privacy::Exhausted;
 #[derive(Clone, Copy, Debug)]
 pub struct DescentByLetters {
     trade_off: f64,
+    step: Step,
+}
+
+/// What an agent does at a wake to its block of the objective, 1/2 |theta_i - sum_j W_ij/D_ii theta_j|^2 + mu c_i L_i(theta_i).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A gradient step with the block's own step size alpha_i [2018, eq. 4].
+    Gradient,
+    /// A Newton step, shorter where that is needed to descend. Costs a system of equations in p unknowns.
+    Newton,
 }
 
 impl DescentByLetters {
@@ -34,7 +46,12 @@ impl DescentByLetters {
             let accepted = "a smooth loss (logistic, squared or smoothed-hinge)";
             return Err(ConfigError { field: "loss", value: "hinge".to_owned(), accepted });
         }
-        Ok(DescentByLetters { trade_off: positive("trade-off", trade_off)? })
+        Ok(DescentByLetters { trade_off: positive("trade-off", trade_off)?, step: Step::Gradient })
+    }
+
+    /// The same with another kind of step.
+    pub fn with_step(self, step: Step) -> Self {
+        DescentByLetters { step, ..self }
     }
 }
 
@@ -43,11 +60,19 @@ impl DescentByLetters {
 pub struct State {
     model: Vec<f64>,
     version: u64,
-    /// alpha_i.
-    alpha: f64,
+    means: Means,
     neighbours: Copies,
     /// c_i L_i at the model.
     cost: Option<f64>,
+}
+
+/// What a step needs, from the agent's own data.
+#[derive(Clone, Debug)]
+enum Means {
+    /// alpha_i.
+    Gradient(f64),
+    /// The agent's block for any place of its neighbours.
+    Newton(Proximal),
 }
 
 /// A letter about a model.
@@ -93,10 +118,15 @@ impl<'a> Wire<'a> for Letter<'a> {
 }
 
 impl DescentByLetters {
-    /// alpha_i.
-    fn alpha(&self, shard: &Shard<'_>) -> f64 {
-        let smoothness = local_smoothness(shard).expect("a smooth loss, which `new` has checked");
-        1.0 / (1.0 + self.trade_off * shard.confidence * smoothness)
+    fn means(&self, shard: &Shard<'_>) -> Means {
+        let weight = self.trade_off * shard.confidence;
+        match self.step {
+            Step::Gradient => {
+                let smoothness = local_smoothness(shard).expect("a smooth loss, which `new` has checked");
+                Means::Gradient(1.0 / (1.0 + weight * smoothness))
+            }
+            Step::Newton => Means::Newton(Proximal::new(shard, weight, 1.0)),
+        }
     }
 }
 
@@ -105,8 +135,8 @@ impl Learner for DescentByLetters {
     type Letter<'a> = Letter<'a>;
 
     fn enter(&self, shard: Shard<'_>) -> State {
-        let alpha = self.alpha(&shard);
-        State { model: solitary_model(&shard), version: 0, alpha, neighbours: Copies::default(), cost: None }
+        let means = self.means(&shard);
+        State { model: solitary_model(&shard), version: 0, means, neighbours: Copies::default(), cost: None }
     }
 
     fn learn(&self, me: &mut State, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
@@ -119,9 +149,23 @@ impl Learner for DescentByLetters {
         let p = me.model.len();
         cx.scratch.clear();
         cx.scratch.resize(2 * p, 0.0);
-        let (model, gradient) = cx.scratch.split_at_mut(p);
-        let moved =
-            kernel::vectorized(Update { me, weight: self.trade_off * shard.confidence, shard, model, gradient });
+        let (model, rest) = cx.scratch.split_at_mut(p);
+        let moved = match &mut me.means {
+            Means::Gradient(alpha) => {
+                let (alpha, weight) = (*alpha, self.trade_off * shard.confidence);
+                kernel::vectorized(Update { me, alpha, weight, shard, model, gradient: rest })
+            }
+            Means::Newton(block) => {
+                let degree = me.neighbours.degree();
+                for (weight, row) in (0..me.neighbours.len()).map(|k| me.neighbours.row(k, &me.model)) {
+                    add_scaled(rest, weight / degree, row);
+                }
+                model.copy_from_slice(&me.model);
+                // A system of equations dwarfs the memory that it is written into.
+                block.step(&shard, rest, model, &mut Vec::new());
+                largest_difference(model, &me.model)
+            }
+        };
         // PRIVACY: the exact model, to all neighbours: epsilon = infinity.
         let letter = cx.gate.reveal(Letter::Model { version: me.version + 1, model: Numbers::Plain(model) })?;
         me.neighbours.iter().for_each(|neighbour| cx.outbox.send(neighbour.peer, letter));
@@ -161,7 +205,7 @@ impl Learner for DescentByLetters {
         let p = shard.points.dimension;
         saved::check(saved::is_vector(&model, p) && saved::is_count(version))?;
         neighbours.check(p, peers)?;
-        Ok(State { model, version, alpha: self.alpha(&shard), neighbours, cost: None })
+        Ok(State { model, version, means: self.means(&shard), neighbours, cost: None })
     }
 
     fn model<'a>(&self, me: &'a State) -> &'a [f64] {
@@ -172,6 +216,7 @@ impl Learner for DescentByLetters {
 /// One step of equation (4), from zeroed buffers.
 struct Update<'a> {
     me: &'a State,
+    alpha: f64,
     /// mu c_i.
     weight: f64,
     shard: Shard<'a>,
@@ -186,8 +231,8 @@ impl Arithmetic for Update<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> f64 {
-        let Update { me, weight, shard, model, gradient } = self;
-        let (theta, alpha) = (&me.model[..], me.alpha);
+        let Update { me, alpha, weight, shard, model, gradient } = self;
+        let theta = &me.model[..];
         kernel::add_weighted_rows(simd, me.neighbours.len(), |k| me.neighbours.row(k, theta), model);
         kernel::add_gradient_inline(simd, shard.loss, shard.points, theta, gradient);
         let degree = me.neighbours.degree();

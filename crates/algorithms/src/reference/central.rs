@@ -224,7 +224,7 @@ fn solve_smooth_by(system: &System<'_>, scheme: Scheme) -> Vec<f64> {
         work: vec![0.0; newton::CG_WORK * unknowns],
     };
     let mut theta = vec![0.0; unknowns];
-    newton::minimize(&mut function, &mut theta, &mut vec![0.0; newton::WORK * unknowns]);
+    newton::minimize(&mut function, &mut theta, newton::STEPS_MAX, &mut vec![0.0; newton::WORK * unknowns]);
     theta
 }
 

@@ -93,6 +93,16 @@ impl Proximal {
 
     /// Moves `theta` from where it is to the minimum.
     pub fn solve(&mut self, shard: &Shard<'_>, centre: &[f64], theta: &mut [f64], scratch: &mut Vec<f64>) {
+        self.descend(shard, centre, theta, newton::STEPS_MAX, scratch);
+    }
+
+    /// Moves `theta` from where it is one Newton step towards the minimum, shorter where the whole step would not lower the value enough. For
+    /// the squared loss this is the minimum, and for the hinge, which has no such step, too.
+    pub fn step(&mut self, shard: &Shard<'_>, centre: &[f64], theta: &mut [f64], scratch: &mut Vec<f64>) {
+        self.descend(shard, centre, theta, 1, scratch);
+    }
+
+    fn descend(&mut self, shard: &Shard<'_>, centre: &[f64], theta: &mut [f64], steps: usize, scratch: &mut Vec<f64>) {
         let (m, p) = (shard.points.len(), shard.points.dimension);
         if m == 0 || self.weight == 0.0 {
             if self.pull > 0.0 {
@@ -119,7 +129,7 @@ impl Proximal {
         let (matrix, work) = rest.split_at_mut(matrix);
         let factor = &*self.factor;
         let mut function = Pulled { shard, weight: self.weight, pull: self.pull, centre, curvature, matrix, factor };
-        newton::minimize(&mut function, theta, work);
+        newton::minimize(&mut function, theta, steps, work);
     }
 
     fn solve_hinge(&mut self, shard: &Shard<'_>, centre: &[f64], theta: &mut [f64], scratch: &mut Vec<f64>) {

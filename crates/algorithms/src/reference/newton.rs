@@ -7,8 +7,8 @@
 
 use crate::vector::{dot, largest, norm};
 
-/// More steps than any problem here needs.
-const STEPS_MAX: usize = 200;
+/// More steps than any problem here needs: to the minimum.
+pub(crate) const STEPS_MAX: usize = 200;
 /// A step this small, relative to the model, is the last one.
 const STEP_MIN: f64 = 1e-13;
 /// The fraction of the decrease promised by the slope that a step must bring.
@@ -27,8 +27,8 @@ pub(crate) trait Smooth {
     fn direction(&mut self, at: &[f64], gradient: &[f64], accuracy: f64, out: &mut [f64]);
 }
 
-/// Moves `theta` to the minimum of `f`, using [`WORK`] slices of its length.
-pub(crate) fn minimize(f: &mut impl Smooth, theta: &mut [f64], work: &mut [f64]) {
+/// Moves `theta` towards the minimum of `f` by so many steps, of which none raises `f`, or to it; uses [`WORK`] slices of its length.
+pub(crate) fn minimize(f: &mut impl Smooth, theta: &mut [f64], steps: usize, work: &mut [f64]) {
     let n = theta.len();
     let (mut gradient, rest) = work.split_at_mut(n);
     let (direction, rest) = rest.split_at_mut(n);
@@ -38,7 +38,7 @@ pub(crate) fn minimize(f: &mut impl Smooth, theta: &mut [f64], work: &mut [f64])
     let mut value = f.value_and_gradient(theta, gradient);
     let first = norm(gradient);
     let mut idle = 0;
-    for _ in 0..STEPS_MAX {
+    for _ in 0..steps {
         let size = norm(gradient);
         if size == 0.0 {
             return;

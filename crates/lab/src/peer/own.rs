@@ -103,7 +103,7 @@ impl One {
         let task = &self.loaded.task;
         let plain = self.loaded.plain.as_deref();
         let all_names = plain.map_or(&self.loaded.feature_names, |plain| &plain.feature_names);
-        let features = all_names.len() - usize::from(task.model.intercept);
+        let features = all_names.len() - usize::from(task.model.intercept.is_some());
         let names = &all_names[..features];
         let boosting = task.boosting.filter(|_| plain.is_some());
         let stumps = boosting.and_then(|boosting| learned::stumps(&boosting, all_names.len()));
@@ -111,7 +111,8 @@ impl One {
         let classification = task.model.loss.is_classification();
         let mut text = String::from(if classification { "prediction,margin\n" } else { "prediction\n" });
         let places = OnceCell::new();
-        let mut x = vec![1.0; all_names.len()];
+        // Features are filled in row by row; the constant stays.
+        let mut x = vec![task.model.intercept.unwrap_or(0.0); all_names.len()];
         rows::read_csv(
             file,
             |header| {

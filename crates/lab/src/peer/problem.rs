@@ -324,9 +324,15 @@ mod tests {
         for local in ["oracle = \"o.csv\"", "groups = \"g.csv\"", "allow-isolated = true"] {
             assert_eq!(digest(local), digest(""), "{local}");
         }
-        for agreed in
-            ["sample = 3", "sparsity = 2", "strength = 2", "first-wakes = 1", "model-wakes = 1", "graph-wakes = 1"]
-        {
+        for agreed in [
+            "sample = 3",
+            "sparsity = 2",
+            "strength = 2",
+            "first-wakes = 1",
+            "model-wakes = 1",
+            "graph-wakes = 1",
+            "model-step = \"newton\"",
+        ] {
             assert_ne!(digest(agreed), digest(""), "{agreed}");
         }
     }

@@ -61,6 +61,7 @@ config! {
         first_wakes: f64,
         model_wakes: f64,
         graph_wakes: f64,
+        model_step: super::learned::ModelStep,
         oracle: String,
         groups: String,
     }
@@ -70,6 +71,7 @@ config! {
         regularization: NumberOrWord,
         trade_off: f64,
         intercept: bool,
+        constant: f64,
         points_max: u64,
         start: Start,
     }

@@ -6,7 +6,7 @@ use super::{Algorithm, GraphSource, Mistake, Model};
 use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::Loss;
 pub use sottovoce_algorithms::personal::alternating::Turns;
-use sottovoce_algorithms::personal::frank_wolfe::StepSize;
+use sottovoce_algorithms::personal::{descent_by_letters, frank_wolfe::StepSize};
 use std::path::PathBuf;
 
 /// Boosting: which base predictors, and how their combination is found.
@@ -55,6 +55,25 @@ impl From<Step> for StepSize {
     }
 }
 
+/// What an agent does at a wake on its linear model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModelStep {
+    /// A gradient step.
+    Gradient,
+    /// A Newton step.
+    Newton,
+}
+
+impl From<ModelStep> for descent_by_letters::Step {
+    fn from(step: ModelStep) -> Self {
+        match step {
+            ModelStep::Gradient => descent_by_letters::Step::Gradient,
+            ModelStep::Newton => descent_by_letters::Step::Newton,
+        }
+    }
+}
+
 /// A graph that is learned together with the models.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Learned {
@@ -66,6 +85,8 @@ pub struct Learned {
     pub strength: f64,
     /// How long the turns of models and graph are, in wakes per agent.
     pub turns: Turns,
+    /// Of coordinate descent.
+    pub model_step: ModelStep,
     /// A graph to compare with: `a,b,weight`.
     pub oracle: Option<PathBuf>,
     /// Who belongs together, for pictures only: `agent,group`.
@@ -140,6 +161,7 @@ pub(super) fn graph(
             models: config.model_wakes.unwrap_or(TURNS_DEFAULT.models),
             graph: config.graph_wakes.unwrap_or(TURNS_DEFAULT.graph),
         },
+        model_step: config.model_step.unwrap_or(ModelStep::Gradient),
         oracle: file(&config.oracle, "graph.oracle")?,
         groups: file(&config.groups, "graph.groups")?,
     })
@@ -155,7 +177,6 @@ pub(super) fn check(
     private: bool,
     lines: &Lines<'_>,
 ) -> Result<(), Mistake> {
-    let learned = matches!(source, GraphSource::Learned(_));
     let boosted = algorithm == Algorithm::FrankWolfe;
     if boosted && !matches!(model.loss, Loss::Logistic | Loss::SmoothedHinge) {
         let what = "frank-wolfe boosts classifiers by a loss of its own, and model.loss is that of the linear models beside \
@@ -167,9 +188,7 @@ pub(super) fn check(
                     alone where the graph is learned; accepted: no model.start";
         return Err(lines.mistake("model.start", what));
     }
-    if !learned {
-        return Ok(());
-    }
+    let GraphSource::Learned(learned) = source else { return Ok(()) };
     if !boosted && algorithm != Algorithm::CoordinateDescent {
         let what = format!(
             "{} needs a graph that is known; accepted with kind = \"learned\": algorithm = \"coordinate-descent\" or \
@@ -177,6 +196,11 @@ pub(super) fn check(
             algorithm.name()
         );
         return Err(lines.mistake("graph.kind", what));
+    }
+    if learned.model_step == ModelStep::Newton && (boosted || private) {
+        let what = "graph.model-step = \"newton\" is for linear models without noise; accepted with frank-wolfe and with [privacy]: \
+                    \"gradient\", or no graph.model-step";
+        return Err(lines.mistake("graph.model-step", what));
     }
     // A private run learns its first graph from nobody's data.
     if start == Some(config::Start::Zero) && !private {
@@ -254,6 +278,7 @@ impl Learned {
         graph.first_wakes = Some(self.turns.graph_first);
         graph.model_wakes = Some(self.turns.models);
         graph.graph_wakes = Some(self.turns.graph);
+        graph.model_step = Some(self.model_step);
         graph.oracle = self.oracle.as_deref().map(&mut *path).transpose()?;
         graph.groups = self.groups.as_deref().map(path).transpose()?;
         Ok(())

@@ -224,8 +224,8 @@ pub struct Model {
     pub regularization: Regularization,
     /// mu.
     pub trade_off: f64,
-    /// Whether a constant feature is appended.
-    pub intercept: bool,
+    /// The constant feature that is appended, where one is.
+    pub intercept: Option<f64>,
     /// The m_i of full confidence; `None`: the largest, filled in by [`crate::load::load`].
     pub points_max: Option<u64>,
     /// The first models.

@@ -266,8 +266,8 @@ pub(super) fn resolve(
 }
 
 /// The largest |x| in the mechanism's norm, where it is known; 1 where it is not, and clipping does the rest.
-fn reach(bound: f64, intercept: bool, mechanism: Mechanism, normalize: Normalize) -> f64 {
-    let constant = if intercept { 1.0 } else { 0.0 };
+fn reach(bound: f64, intercept: Option<f64>, mechanism: Mechanism, normalize: Normalize) -> f64 {
+    let constant = intercept.unwrap_or(0.0);
     match mechanism {
         Mechanism::Gaussian => libm::hypot(bound, constant),
         Mechanism::Laplace if normalize == Normalize::L2 => 1.0,

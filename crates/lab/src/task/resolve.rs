@@ -121,11 +121,15 @@ fn model(config: ModelConfig, private: bool, lines: &Lines<'_>) -> Result<Model,
             return Err(lines.mistake("model.start", what));
         }
     };
+    let intercept = config.intercept.unwrap_or(false);
+    if config.constant.is_some() && !intercept {
+        return Err(lines.mistake("model.constant", "model.constant is for model.intercept = true only"));
+    }
     Ok(Model {
         loss: config.loss.unwrap_or(Loss::Logistic),
         regularization,
         trade_off: config.trade_off.unwrap_or(1.0),
-        intercept: config.intercept.unwrap_or(false),
+        intercept: intercept.then(|| config.constant.unwrap_or(1.0)),
         points_max: config.points_max,
         start,
     })
@@ -202,6 +206,7 @@ const GRAPH_PARAMETERS: &[(&str, &[&str])] = &[
     ("first-wakes", &["learned"]),
     ("model-wakes", &["learned"]),
     ("graph-wakes", &["learned"]),
+    ("model-step", &["learned"]),
     ("oracle", &["learned"]),
     ("groups", &["learned"]),
 ];
@@ -228,6 +233,7 @@ fn graph(config: GraphConfig, algorithm: Algorithm, paths: &Paths<'_>) -> Result
         config.first_wakes.is_some(),
         config.model_wakes.is_some(),
         config.graph_wakes.is_some(),
+        config.model_step.is_some(),
         config.oracle.is_some(),
         config.groups.is_some(),
     ];

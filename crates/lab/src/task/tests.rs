@@ -19,7 +19,7 @@ fn what_is_absent_has_the_documented_default() {
     assert_eq!((task.model.loss, task.model.trade_off, task.model.start), (Loss::Logistic, 1.0, Start::Local));
     assert_eq!((task.model.regularization, task.model.points_max), (Regularization::OneOverPoints, None));
     assert_eq!((task.run.wakes_per_agent, task.run.tolerance, task.run.seed), (200, None, 1));
-    assert!(task.faults.is_none() && !task.graph.allow_isolated && !task.model.intercept);
+    assert!(task.faults.is_none() && !task.graph.allow_isolated && task.model.intercept.is_none());
     let with_tolerance = parse(&format!("{SMALL}[run]\ntolerance = 1e-9\n")).expect("a task");
     assert_eq!((with_tolerance.run.wakes_per_agent, with_tolerance.run.tolerance), (200_000, Some(1e-9)));
     let admm = parse(&SMALL.replace("local", "admm")).expect("a task");
@@ -41,7 +41,7 @@ fn the_resolved_task_reads_back_as_the_same_task() {
     ];
     let rests = [
         "",
-        "[model]\nloss = \"squared\"\nregularization = 0\ntrade-off = 3\nintercept = true\npoints-max = 100\nstart = \"zero\"",
+        "[model]\nloss = \"squared\"\nregularization = 0\ntrade-off = 3\nintercept = true\nconstant = 3\npoints-max = 100\nstart = \"zero\"",
         "[admm]\npenalty = 0.1\ninner = \"exact\"\n[model]\nloss = \"hinge\"\nregularization = 1e-7",
         "[run]\ntolerance = 1e-9\nclock = \"poisson\"\nseed = 0x10\n[faults]\nloss = 0.3\nduplicate = 0.1\nleave = 0.2\n\
          die = 0.01\nuntil = 100\ndelay = { mean = 1.5, max = 10 }\npartitions = [{ from = 10, to = 20, share = 0.4 }, \
@@ -102,7 +102,9 @@ fn boosting_and_learned_graphs_have_their_defaults_and_read_back() {
     assert_eq!((losses(&without), losses(&told)), (None, Some(Losses { bound: 0.5, share: 0.25 })));
     // The first graph, twice 20 + 2 x 3 wakes on models, and a turn of the graph between them.
     assert_eq!(plain.run.wakes_per_agent, 20 + 26 + 100 + 26);
-    for task in [linear, boosted, known, parse(&whole).expect(&whole), plain, without, told] {
+    let newton = learned.replace("local", "coordinate-descent").trim_end().to_owned() + "\nmodel-step = \"newton\"\n";
+    let newton = parse(&newton).expect(&newton);
+    for task in [linear, boosted, known, parse(&whole).expect(&whole), newton, plain, without, told] {
         let written = task.to_toml();
         assert_eq!(parse(&written).expect(&written), task, "{written}");
     }
@@ -137,8 +139,10 @@ fn the_resolved_task_says_every_default() {
             "graph.first-wakes",
             "graph.model-wakes",
             "graph.graph-wakes",
+            "graph.model-step",
             "graph.oracle",
             "graph.groups",
+            "model.constant",
             "model.points-max",
             "admm.penalty",
             "run.tolerance",
@@ -218,6 +222,7 @@ fn every_mistake_in_a_task_names_its_line_and_what_is_accepted() {
         ),
         (with("[model]\nregularization = \"1/n\""), "accepted: a finite number from 0, or \"1/m\""),
         (with("[model]\nregularization = -1"), "accepted: a finite number from 0, or \"1/m\""),
+        (with("[model]\nconstant = 2"), "line 7: model.constant is for model.intercept = true only"),
         (with("[model]\nintercept = 1"), "model.intercept is 1; accepted: true or false"),
         (with("[model]\npoints-max = 0"), "model.points-max is 0; accepted: a whole number from 1 to"),
         (with("[run]\nwakes-per-agent = 0"), "run.wakes-per-agent is 0; accepted: a whole number from 1 to"),
@@ -287,6 +292,20 @@ fn every_mistake_in_a_task_names_its_line_and_what_is_accepted() {
             "line 1: frank-wolfe sends exact models, so it cannot be private; accepted with [privacy]",
         ),
         (
+            private("").replace("\"learned\"", "\"learned\"\nmodel-step = \"newton\""),
+            "graph.model-step = \"newton\" is for linear models without noise; accepted with frank-wolfe and with [privacy]",
+        ),
+        (
+            learned("")
+                .replace("coordinate-descent", "frank-wolfe")
+                .replace("\"learned\"", "\"learned\"\nmodel-step = \"newton\""),
+            "graph.model-step = \"newton\" is for linear models without noise",
+        ),
+        (
+            with("[model]").replace("\"ring\"", "\"ring\"\nmodel-step = \"newton\""),
+            "graph.model-step is for kind = \"learned\" only",
+        ),
+        (
             private("losses = false").replace("learned", "ring"),
             "line 10: privacy.losses is for kind = \"learned\" only",
         ),
@@ -348,6 +367,11 @@ fn a_private_task_has_the_documented_defaults_and_reads_back_as_itself() {
     assert_eq!((task.model.start, task.run.wakes_per_agent), (Start::Zero, 22));
     let intercept = parse(&PRIVATE.replace("[privacy]", "intercept = true\n[privacy]")).expect("a private task");
     assert!((intercept.privacy.expect("a section").clip - 2.0f64.sqrt()).abs() < 1e-12);
+    let large =
+        parse(&PRIVATE.replace("[privacy]", "intercept = true\nconstant = 3\n[privacy]")).expect("a private task");
+    let privacy = large.privacy.expect("a section");
+    assert!((privacy.clip - 10.0f64.sqrt()).abs() < 1e-12, "a larger constant is a longer gradient");
+    assert!((privacy.feature_bound(&large) - 10.0f64.sqrt()).abs() < 1e-12);
     let warm = "start = \"warm\"\n[privacy]\nwarm = { epsilon = 0.05, regularization = 0.5, wakes = 3 }\nhome = { scale = 30, trade-off = 100 }\n\
                 mechanism = \"laplace\"\nschedule = \"proposition-2\"\naccountant = \"theorem-1\"\nnoise = \"exact\"\n\
                 updates = 7\nclip = 0.25";

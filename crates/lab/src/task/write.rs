@@ -83,7 +83,8 @@ impl Task {
                     Regularization::OneOverPoints => NumberOrWord::Word("1/m".to_owned()),
                 }),
                 trade_off: Some(self.model.trade_off),
-                intercept: Some(self.model.intercept),
+                intercept: Some(self.model.intercept.is_some()),
+                constant: self.model.intercept,
                 points_max: self.model.points_max,
                 start: match self.model.start {
                     _ if self.privacy.is_some_and(|privacy| privacy.warm.is_some()) => Some(Start::Warm),
