@@ -3,7 +3,9 @@
 use super::bench::Bench;
 use super::outcome::{Claim, Labelled, Outcome, Plot, Point, Series, Spread, Table};
 use crate::error::Mistake;
-use crate::thesis_table::methods::{Family, Pace, Row, Scope, Values, accuracy, prepared, score, together};
+use crate::thesis_table::methods::{
+    Family, Pace, Row, Scope, Values, accuracy, prepared, score, together, with_constant,
+};
 use crate::thesis_table::split::{Rule, Split};
 use crate::thesis_table::tune::{Grid, choose};
 use crate::thesis_table::users::{Source, Users};
@@ -110,8 +112,9 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
     let curve = parameters.curve;
     let split = parameters.split(&users[&curve], curve, 0);
     let curves = bench.each("accuracy by bits", &[Family::Linear, Family::Boost], |&family| {
-        let parts = prepared(curve, family, &split.parts);
         let values = of(Part { source: curve, run: 0, row: Row { family, scope: Scope::Personal } }).values;
+        let parts = prepared(curve, family, &split.parts);
+        let parts = if family == Family::Linear { with_constant(&parts, values.constant) } else { parts };
         let mut points: Vec<(u64, u64, f64)> = Vec::new();
         together(family, &parts.train, &values, &parameters.pace[&curve], parameters.seeds[0], &mut |moment| {
             let grown = points.last().is_none_or(|(_, sent, _)| moment.sent_bits as f64 > CURVE_RATIO * *sent as f64);
@@ -185,8 +188,18 @@ fn accuracy_table(parameters: &Parameters, spread: &dyn Fn(Source, Row) -> Sprea
 
 /// Every run, with the values that it chose; a value that a row does not read is not shown.
 fn runs_table<'c>(parameters: &Parameters, cell: impl Fn(Part) -> &'c Cell) -> Table {
-    let columns =
-        ["data set", "method", "run", "accuracy", "held-out accuracy", "ridge", "radius", "trade-off", "sparsity"];
+    let columns = [
+        "data set",
+        "method",
+        "run",
+        "accuracy",
+        "held-out accuracy",
+        "ridge",
+        "constant",
+        "radius",
+        "trade-off",
+        "sparsity",
+    ];
     let mut rows = Vec::new();
     for &source in &parameters.sources {
         for row in Row::ALL {
@@ -201,6 +214,7 @@ fn runs_table<'c>(parameters: &Parameters, cell: impl Fn(Part) -> &'c Cell) -> T
                     format!("{accuracy:.2}"),
                     format!("{held_out:.2}"),
                     shown(values.ridge, linear),
+                    shown(values.constant, linear),
                     shown(values.radius, !linear),
                     shown(values.trade_off, personal),
                     shown(values.sparsity, personal),

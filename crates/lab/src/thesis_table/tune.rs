@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 pub struct Grid {
     /// lambda of linear models.
     pub ridges: Vec<f64>,
+    /// The constant feature of linear models.
+    pub constants: Vec<f64>,
     /// beta of boosted ones.
     pub radii: Vec<f64>,
     /// mu = 1 / lambda_1.
@@ -24,13 +26,14 @@ pub struct Grid {
     pub sparsities: Vec<f64>,
 }
 
-/// A place in the grid: one index for each of ridge, radius, trade-off and sparsity.
-type Place = [usize; 4];
+/// A place in the grid: one index for each of ridge, constant, radius, trade-off and sparsity.
+type Place = [usize; 5];
 
 impl Grid {
-    fn at(&self, [ridge, radius, trade_off, sparsity]: Place) -> Values {
+    fn at(&self, [ridge, constant, radius, trade_off, sparsity]: Place) -> Values {
         Values {
             ridge: self.ridges[ridge],
+            constant: self.constants[constant],
             radius: self.radii[radius],
             trade_off: self.trade_offs[trade_off],
             sparsity: self.sparsities[sparsity],
@@ -43,6 +46,7 @@ impl Grid {
         let size = |values: &[f64], read: bool| if read { values.len() } else { 1 };
         [
             size(&self.ridges, linear),
+            size(&self.constants, linear),
             size(&self.radii, !linear),
             size(&self.trade_offs, personal),
             size(&self.sparsities, personal),
@@ -100,6 +104,7 @@ mod tests {
     fn grid() -> Grid {
         Grid {
             ridges: vec![1.0, 0.01],
+            constants: vec![1.0, 2.0],
             radii: vec![1.0, 10.0],
             trade_offs: vec![0.1, 1.0, 10.0],
             sparsities: vec![10.0, 0.1],
@@ -133,22 +138,22 @@ mod tests {
 
     #[test]
     fn a_search_climbs_along_each_axis_and_of_equals_the_simpler_wins() {
-        let top: Place = [1, 0, 4, 2];
+        let top: Place = [1, 0, 0, 4, 2];
         let peak = |at: Place| 0.0 - at.iter().zip(&top).map(|(a, b)| a.abs_diff(*b)).sum::<usize>() as f64;
-        assert_eq!(search([3, 1, 5, 3], peak), (top, 0.0));
+        assert_eq!(search([3, 1, 1, 5, 3], peak), (top, 0.0));
         let mut asked = 0;
         let flat = |_: Place| {
             asked += 1;
             1.0
         };
-        assert_eq!(search([3, 1, 5, 3], flat), ([0; 4], 1.0));
+        assert_eq!(search([3, 1, 1, 5, 3], flat), ([0; 5], 1.0));
         assert!(asked < 3 * 5 * 3, "not the whole grid: {asked}");
     }
 
     #[test]
     fn a_row_searches_what_it_reads_and_nothing_else() {
         let sizes = Row::ALL.map(|row| grid().sizes(row));
-        let alone = [[2, 1, 1, 1], [1, 2, 1, 1]];
-        assert_eq!(sizes, [alone[0], alone[0], [2, 1, 3, 2], alone[1], alone[1], [1, 2, 3, 2]]);
+        let alone = [[2, 2, 1, 1, 1], [1, 1, 2, 1, 1]];
+        assert_eq!(sizes, [alone[0], alone[0], [2, 2, 1, 3, 2], alone[1], alone[1], [1, 1, 2, 3, 2]]);
     }
 }

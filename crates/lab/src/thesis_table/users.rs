@@ -83,7 +83,7 @@ impl Source {
 /// Everyone's points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Users {
-    /// The points, labels 1 and -1.
+    /// The points, labels 1 and -1. The last feature is a constant 1.
     pub points: Dataset,
     /// By user and point: whether it is a training point of each published split, where splits are published.
     pub published: Option<Vec<Vec<Vec<bool>>>>,
@@ -183,7 +183,10 @@ fn computer(folder: &Path) -> Result<Users, Mistake> {
         &file,
         |header| begins(header, &["const", "hot_line"], 14),
         |_, record, at| {
-            designs.push(numbers(record, at)?);
+            let mut design = numbers(record, at)?;
+            // The constant is last, as everywhere.
+            design.rotate_left(1);
+            designs.push(design);
             Ok(())
         },
     )?;
@@ -344,7 +347,7 @@ mod tests {
         let users = Users::read(place.path(), Source::Computer).expect("good files");
         let labels = |user| users.points.points(PeerId(user)).labels.to_vec();
         assert_eq!((labels(0), labels(1)), (vec![1.0, -1.0], vec![-1.0, 1.0]));
-        assert_eq!(users.points.points(PeerId(1)).features[14..16], [1.0, -1.0]);
+        assert_eq!(users.points.points(PeerId(1)).features[26..28], [-1.0, 1.0]);
 
         let row = |activity: usize| format!("1,{activity},1{}\n", ",0.5".repeat(561));
         let text = format!("subject,activity,is_train_subject{}\n{}{}", numbered("f", 561), row(4), row(1));
