@@ -30,6 +30,7 @@ mod private_coordinate_descent_tests;
 pub mod private_descent_by_letters;
 #[cfg(test)]
 mod private_descent_by_letters_tests;
+mod sorted_links;
 pub mod sparse;
 
 pub use config::ConfigError;
