@@ -151,6 +151,11 @@ impl Links {
         std::mem::take(&mut self.moved)
     }
 
+    /// Reads a word of what a letter from this peer will need.
+    pub(super) fn anticipate(&self, peer: PeerId) {
+        self.links.anticipate(peer);
+    }
+
     /// Changes a pair to `weight`, in an update that rests on what its keeper said `as_of`: at once, or by a proposal.
     pub fn change(&mut self, peer: PeerId, weight: f64, as_of: u64, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
         if self.keeps(peer) {

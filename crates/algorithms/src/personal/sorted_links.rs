@@ -11,6 +11,7 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 use sottovoce_core::PeerId;
+use std::hint::black_box;
 
 /// How far a search first looks to either side: as many entries as a line of the cache holds.
 const WINDOW: usize = 8;
@@ -78,6 +79,15 @@ impl SortedLinks {
         };
         let at = from + self.order[from..to].partition_point(below);
         if self.order.get(at).is_some_and(|entry| entry.peer == peer) { Ok(at) } else { Err(at) }
+    }
+
+    /// Reads a word of what a search for this peer, and a new link with it, will need.
+    pub fn anticipate(&self, peer: PeerId) {
+        let guess = self.guess(peer);
+        for at in [guess.saturating_sub(WINDOW), guess, guess + WINDOW] {
+            black_box(self.order.get(at).map(|entry| entry.peer));
+        }
+        black_box(self.known.last().copied());
     }
 
     /// The position of a peer among peers that lie evenly.
