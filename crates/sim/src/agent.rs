@@ -80,6 +80,7 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> World<'w, A, D> {
         black_box((agent.events, agent.gate.ledger().releases(), first_edge, own_row, (self.data)(id)));
     }
 
+    #[inline]
     fn cx<'a>(
         &'a self,
         me: PeerId,
@@ -118,6 +119,7 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Stage<'w, A, D> {
     }
 
     /// Lets an agent read a letter. What it rejects is counted, and leaves nothing in the outbox.
+    #[inline]
     pub fn letter(&mut self, from: PeerId, to: PeerId, now: Time, posts: Posts<'_>, bytes: &[u8]) {
         let Stage { world, agents, desk, counters, .. } = self;
         let agent = &mut agents[to.index()];

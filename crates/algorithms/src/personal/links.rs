@@ -253,6 +253,7 @@ impl Links {
 }
 
 /// Sends a letter about the graph.
+#[inline]
 pub(super) fn send(to: PeerId, letter: GraphLetter<'_>, origin: Origin, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
     let letter = match origin {
         // PRIVACY: weights follow from the exact models and losses of both ends, and answers hold them: epsilon = infinity.
