@@ -38,6 +38,13 @@ pub trait Algorithm: Sized + Sync {
         Err(Reject::Malformed)
     }
 
+    /// Reads a word of each piece of memory that a letter from this peer will need, and forgets it. A driver of many agents calls it
+    /// some letters ahead, so that the pieces are on their way together and not one after another. What happens is the
+    /// same without it.
+    fn anticipate(&self, me: &Self::State, data: Self::Data<'_>, from: PeerId) {
+        let _ = (me, data, from);
+    }
+
     /// What the agent must find again after a crash, besides its own last post, its ledger and the posts it heard, which the
     /// driver keeps. Read by [`Algorithm::resume`] of the same version and by nobody else.
     fn save(&self, me: &Self::State, out: &mut Vec<u8>);

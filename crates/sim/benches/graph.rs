@@ -106,7 +106,10 @@ fn processor_seconds() -> Option<f64> {
 }
 
 /// The same algorithm as a reader of the thesis would write it for speed: plain arrays, one loop, no agents, no gate, no messages.
-/// A list of neighbours is sorted, as weights must be found from both ends.
+/// A list of neighbours is sorted, as weights must be found from both ends, and searched by halving.
+///
+/// The agents' lists are laid out for fewer misses, and the simulator touches readers of letters ahead; this loop does neither. What is
+/// gained there pays for letters, gate and counters. A bare loop with the same search takes about a fifth less time.
 mod bare {
     use super::*;
     use sottovoce_core::Peers;

@@ -80,6 +80,7 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> World<'w, A, D> {
         black_box((agent.events, agent.gate.ledger().releases(), first_edge, own_row, (self.data)(id)));
     }
 
+    #[inline]
     fn cx<'a>(
         &'a self,
         me: PeerId,
@@ -104,14 +105,21 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> World<'w, A, D> {
 }
 
 impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Stage<'w, A, D> {
-    /// Touches an agent that is going to read a letter soon, as [`World::anticipate`] does before a wake.
+    /// Touches what the readers of these letters, each from one agent to another, will need, as [`World::anticipate`] does before a
+    /// wake: first all agents, then what they hold elsewhere, so that each time all misses are under way at once.
     #[inline]
-    pub fn expect_letter(&self, to: PeerId) {
-        let agent = &self.agents[to.index()];
-        black_box((agent.events, agent.gate.ledger().releases(), (self.world.data)(to)));
+    pub fn expect_letters(&self, letters: impl Iterator<Item = (PeerId, PeerId)> + Clone) {
+        for (_, to) in letters.clone() {
+            let agent = &self.agents[to.index()];
+            black_box((agent.events, agent.gate.ledger().releases(), (self.world.data)(to)));
+        }
+        for (from, to) in letters {
+            self.world.algorithm.anticipate(&self.agents[to.index()].state, (self.world.data)(to), from);
+        }
     }
 
     /// Lets an agent read a letter. What it rejects is counted, and leaves nothing in the outbox.
+    #[inline]
     pub fn letter(&mut self, from: PeerId, to: PeerId, now: Time, posts: Posts<'_>, bytes: &[u8]) {
         let Stage { world, agents, desk, counters, .. } = self;
         let agent = &mut agents[to.index()];

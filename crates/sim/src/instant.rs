@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 /// More letters than this in answer to one wake are an algorithm that never stops answering.
 const LETTERS_PER_WAKE_MAX: u64 = 1 << 22;
 
-/// While a letter is read, the receiver of the one that many letters later is on its way from memory.
-const READ_AHEAD: usize = 2;
+/// Letters whose readers are touched at once before they are read: about as many lines of memory as can be under way together.
+const READ_TOGETHER: usize = 16;
 
 /// Below this many agents, levels are too thin for a second thread to help.
 const PARALLEL_AGENTS_MIN: usize = 4096;
@@ -87,14 +87,16 @@ impl Board {
         stage: &mut Stage<'w, A, D>,
     ) {
         let mut delivered = 0u64;
-        while let Some(Envelope { from, to, start, end }) = self.mailbag.letters.pop_front() {
-            delivered += 1;
-            if let Some(soon) = self.mailbag.letters.get(READ_AHEAD) {
-                stage.expect_letter(soon.to);
+        while !self.mailbag.letters.is_empty() {
+            let together = self.mailbag.letters.len().min(READ_TOGETHER);
+            stage.expect_letters(self.mailbag.letters.range(..together).map(|letter| (letter.from, letter.to)));
+            for _ in 0..together {
+                let Some(Envelope { from, to, start, end }) = self.mailbag.letters.pop_front() else { break };
+                stage.letter(from, to, now, self.posts(to), &self.mailbag.bytes[start..end]);
+                self.take(stage.world.graph, to, &stage.desk.outbox, &mut stage.counters);
             }
+            delivered += together as u64;
             assert!(delivered <= LETTERS_PER_WAKE_MAX, "{delivered} letters in answer to one wake");
-            stage.letter(from, to, now, self.posts(to), &self.mailbag.bytes[start..end]);
-            self.take(stage.world.graph, to, &stage.desk.outbox, &mut stage.counters);
         }
         self.mailbag.bytes.clear();
     }

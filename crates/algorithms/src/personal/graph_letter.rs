@@ -86,15 +86,17 @@ const ENTRY_BYTES: usize = 12;
 impl<'a> Theta<'a> {
     /// |theta - other|^2, with the same sum for both forms. Refuses any other length.
     pub fn distance_squared(&self, other: &[f64]) -> Result<f64, Reject> {
-        let square = |a: f64, b: f64| (a - b) * (a - b);
         match *self {
-            Theta::Dense(numbers) if numbers.len() == other.len() => {
-                Ok(numbers.iter().zip(other).map(|(a, b)| square(a, *b)).sum())
-            }
+            Theta::Dense(numbers) if numbers.len() == other.len() => Ok(match numbers {
+                Numbers::Plain(values) => sum_of_squares(values.iter().copied(), other),
+                Numbers::Encoded(bytes) => {
+                    sum_of_squares(bytes.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)), other)
+                }
+            }),
             Theta::Sparse { len, entries } if len as usize == other.len() => {
                 let mut entries = entries_of(entries).peekable();
                 let at = |k: usize| entries.next_if(|entry| entry.0 as usize == k).map_or(0.0, |entry| entry.1);
-                Ok((0..other.len()).map(at).zip(other).map(|(a, b)| square(a, *b)).sum())
+                Ok(sum_of_squares((0..other.len()).map(at), other))
             }
             _ => Err(Reject::WrongDimension),
         }
@@ -112,13 +114,13 @@ impl<'a> Theta<'a> {
         }
     }
 
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, sparse: bool, out: &mut Vec<u8>) {
         match *self {
             Theta::Sparse { len, entries } => {
                 out.extend_from_slice(&len.to_le_bytes());
                 out.extend_from_slice(entries);
             }
-            Theta::Dense(Numbers::Plain(values)) if self.is_sparse() => {
+            Theta::Dense(Numbers::Plain(values)) if sparse => {
                 out.extend_from_slice(&(values.len() as u32).to_le_bytes());
                 for (k, value) in values.iter().enumerate().filter(|(_, value)| **value != 0.0) {
                     out.extend_from_slice(&(k as u32).to_le_bytes());
@@ -155,6 +157,11 @@ impl<'a> Theta<'a> {
     }
 }
 
+/// |a - b|^2.
+fn sum_of_squares(a: impl Iterator<Item = f64>, b: &[f64]) -> f64 {
+    a.zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
+}
+
 fn entries_of(bytes: &[u8]) -> impl Iterator<Item = (u32, f64)> + '_ {
     bytes.as_chunks::<ENTRY_BYTES>().0.iter().map(|entry| {
         let [a, b, c, d, value @ ..] = *entry;
@@ -164,21 +171,18 @@ fn entries_of(bytes: &[u8]) -> impl Iterator<Item = (u32, f64)> + '_ {
 
 impl<'a> Wire<'a> for GraphLetter<'a> {
     fn encode(&self, out: &mut Vec<u8>) {
-        let mut write = |kind: u8, fields: &[[u8; 8]]| {
-            out.push(KIND_MIN + kind);
-            fields.iter().for_each(|field| out.extend_from_slice(field));
-        };
         match *self {
-            GraphLetter::Ask { round } => write(0, &[round.to_le_bytes()]),
+            GraphLetter::Ask { round } => write(0, [round.to_le_bytes()], out),
             GraphLetter::Answer { round, as_of, cost, degree, weight, model } => {
                 let [cost, degree, weight] = [cost, degree, weight].map(f64::to_le_bytes);
-                let kind = if model.is_sparse() { 5 } else { 1 };
-                write(kind, &[round.to_le_bytes(), as_of.to_le_bytes(), cost, degree, weight]);
-                model.encode(out);
+                let sparse = model.is_sparse();
+                let fields = [round.to_le_bytes(), as_of.to_le_bytes(), cost, degree, weight];
+                write(if sparse { 5 } else { 1 }, fields, out);
+                model.encode(sparse, out);
             }
-            GraphLetter::Propose { as_of, weight } => write(2, &[as_of.to_le_bytes(), weight.to_le_bytes()]),
-            GraphLetter::Settle { as_of, weight } => write(3, &[as_of.to_le_bytes(), weight.to_le_bytes()]),
-            GraphLetter::Check { weight } => write(4, &[weight.to_le_bytes()]),
+            GraphLetter::Propose { as_of, weight } => write(2, [as_of.to_le_bytes(), weight.to_le_bytes()], out),
+            GraphLetter::Settle { as_of, weight } => write(3, [as_of.to_le_bytes(), weight.to_le_bytes()], out),
+            GraphLetter::Check { weight } => write(4, [weight.to_le_bytes()], out),
         }
     }
 
@@ -215,6 +219,12 @@ impl<'a> Wire<'a> for GraphLetter<'a> {
     fn vectors(&self) -> u64 {
         u64::from(matches!(self, GraphLetter::Answer { .. }))
     }
+}
+
+/// The kind of a letter, and N fields of eight bytes.
+fn write<const N: usize>(kind: u8, fields: [[u8; 8]; N], out: &mut Vec<u8>) {
+    out.push(KIND_MIN + kind);
+    out.extend_from_slice(fields.as_flattened());
 }
 
 /// N fields of eight bytes, and what follows them.

@@ -18,6 +18,7 @@
 //! change, and summed up anew often enough that rounding stays far below what a step could notice.
 
 use super::graph_letter::GraphLetter;
+use super::sorted_links::{Link, Position, SortedLinks};
 use crate::saved;
 use serde::{Deserialize, Serialize};
 use sottovoce_core::{CannotResume, Cx, PeerId, Peers, Reject};
@@ -36,9 +37,6 @@ pub enum Origin {
     Released,
 }
 
-/// Where a pair is stored, or would be.
-type Place = Result<usize, usize>;
-
 /// One agent's pairs of positive weight.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Links {
@@ -46,8 +44,7 @@ pub struct Links {
     /// Never read from bytes, which could be damaged: whoever resumes an agent says it again.
     #[serde(skip)]
     origin: Origin,
-    /// Sorted by peer.
-    links: Vec<Link>,
+    links: SortedLinks,
     /// d_u, carried along.
     degree: f64,
     /// The largest degree since it was last summed up, and how many changes ago that was.
@@ -65,14 +62,6 @@ pub struct Links {
     turn: PeerId,
 }
 
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Link {
-    peer: PeerId,
-    weight: f64,
-    /// The keeper's clock.
-    as_of: u64,
-}
-
 /// The end that keeps a pair; each of an agent's pairs is kept by either end about equally often.
 fn keeper(a: PeerId, b: PeerId) -> PeerId {
     if (a.0 ^ b.0) & 1 == 0 { a.min(b) } else { a.max(b) }
@@ -84,7 +73,7 @@ impl Links {
         Links {
             me,
             origin: Origin::Exact,
-            links: Vec::new(),
+            links: SortedLinks::default(),
             degree: 0.0,
             peak: 0.0,
             changes: 0,
@@ -101,7 +90,7 @@ impl Links {
         saved::check(self.me == me && saved::is_count(self.clock) && self.dropped <= self.clock)?;
         saved::check(saved::are_neighbours(peers, self.links.iter().map(|link| link.peer)))?;
         let possible =
-            |link: &Link| saved::is_weight(link.weight) && (!self.keeps(link.peer) || link.as_of <= self.clock);
+            |link: Link| saved::is_weight(link.weight) && (!self.keeps(link.peer) || link.as_of <= self.clock);
         saved::check(self.links.iter().all(possible))?;
         let known = self.changed.iter().all(|peer| peers.position(*peer).is_some());
         saved::check(known && self.moved >= 0.0 && self.moved.is_finite())
@@ -119,7 +108,7 @@ impl Links {
 
     /// w_uv.
     pub fn weight(&self, peer: PeerId) -> f64 {
-        self.find(peer).map_or(0.0, |at| self.links[at].weight)
+        self.links.find(peer).map_or(0.0, |at| self.links.at(at).weight)
     }
 
     /// d_u.
@@ -162,10 +151,15 @@ impl Links {
         std::mem::take(&mut self.moved)
     }
 
+    /// Reads a word of what a letter from this peer will need.
+    pub(super) fn anticipate(&self, peer: PeerId) {
+        self.links.anticipate(peer);
+    }
+
     /// Changes a pair to `weight`, in an update that rests on what its keeper said `as_of`: at once, or by a proposal.
     pub fn change(&mut self, peer: PeerId, weight: f64, as_of: u64, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
         if self.keeps(peer) {
-            self.settle(peer, self.find(peer), weight, cx)
+            self.settle(peer, self.links.find(peer), weight, cx)
         } else {
             send(peer, GraphLetter::Propose { as_of, weight }, self.origin, cx)
         }
@@ -176,12 +170,12 @@ impl Links {
         if !self.keeps(peer) {
             return Err(Reject::Malformed);
         }
-        let place = self.find(peer);
-        let last = place.map_or(self.dropped, |at| self.links[at].as_of);
+        let position = self.links.find(peer);
+        let last = position.map_or(self.dropped, |at| self.links.at(at).as_of);
         if as_of > self.clock || as_of < last {
             return Err(Reject::OutOfTurn);
         }
-        Ok(self.settle(peer, place, weight, cx)?)
+        Ok(self.settle(peer, position, weight, cx)?)
     }
 
     /// What the keeper of a pair says.
@@ -189,11 +183,11 @@ impl Links {
         if self.keeps(peer) {
             return Err(Reject::Malformed);
         }
-        let place = self.find(peer);
-        if place.is_ok_and(|at| as_of < self.links[at].as_of) {
+        let position = self.links.find(peer);
+        if position.is_ok_and(|at| as_of < self.links.at(at).as_of) {
             return Err(Reject::OutOfTurn);
         }
-        self.store(peer, place, weight, as_of);
+        self.store(peer, position, weight, as_of);
         Ok(())
     }
 
@@ -214,8 +208,8 @@ impl Links {
         if self.links.is_empty() {
             return Ok(());
         }
-        let at = self.links.partition_point(|link| link.peer <= self.turn) % self.links.len();
-        let Link { peer, weight, .. } = self.links[at];
+        let next = self.links.find(self.turn).map_or_else(|at| at, |at| at + 1) % self.links.len();
+        let Link { peer, weight, .. } = self.links.at(next);
         self.turn = peer;
         if self.keeps(peer) {
             send(peer, GraphLetter::Settle { as_of: self.clock, weight }, self.origin, cx)
@@ -224,27 +218,20 @@ impl Links {
         }
     }
 
-    fn settle(&mut self, peer: PeerId, place: Place, weight: f64, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
+    fn settle(&mut self, peer: PeerId, position: Position, weight: f64, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
         let as_of = self.clock + 1;
         send(peer, GraphLetter::Settle { as_of, weight }, self.origin, cx)?;
         self.clock = as_of;
         if weight == 0.0 {
             self.dropped = as_of;
         }
-        self.store(peer, place, weight, as_of);
+        self.store(peer, position, weight, as_of);
         Ok(())
     }
 
-    fn store(&mut self, peer: PeerId, place: Place, weight: f64, as_of: u64) {
-        let old = place.map_or(0.0, |at| self.links[at].weight);
-        match place {
-            Ok(at) if weight > 0.0 => self.links[at] = Link { peer, weight, as_of },
-            Ok(at) => {
-                self.links.remove(at);
-            }
-            Err(at) if weight > 0.0 => self.links.insert(at, Link { peer, weight, as_of }),
-            Err(_) => {}
-        }
+    fn store(&mut self, peer: PeerId, position: Position, weight: f64, as_of: u64) {
+        let old = position.map_or(0.0, |at| self.links.at(at).weight);
+        self.links.store(position, Link { peer, weight, as_of });
         if weight != old {
             self.moved = self.moved.max((weight - old).abs());
             self.changed.push(peer);
@@ -263,13 +250,10 @@ impl Links {
             (self.peak, self.changes) = (self.degree, 0);
         }
     }
-
-    fn find(&self, peer: PeerId) -> Place {
-        self.links.binary_search_by_key(&peer, |link| link.peer)
-    }
 }
 
 /// Sends a letter about the graph.
+#[inline]
 pub(super) fn send(to: PeerId, letter: GraphLetter<'_>, origin: Origin, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
     let letter = match origin {
         // PRIVACY: weights follow from the exact models and losses of both ends, and answers hold them: epsilon = infinity.

@@ -31,6 +31,7 @@ pub mod private_descent_by_letters;
 #[cfg(test)]
 mod private_descent_by_letters_tests;
 mod private_step;
+mod sorted_links;
 pub mod sparse;
 
 pub use config::ConfigError;
