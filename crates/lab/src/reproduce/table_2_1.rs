@@ -22,6 +22,7 @@ struct Parameters {
     curve: Source,
     har_share: f64,
     vehicle_share: f64,
+    vehicle_half_share: f64,
     computers: [usize; 2],
     grid: Grid,
     pace: BTreeMap<Source, Pace>,
@@ -33,6 +34,7 @@ impl Parameters {
         let rule = match source {
             Source::Har => Rule::Share(self.har_share),
             Source::Vehicle => Rule::Share(self.vehicle_share),
+            Source::VehicleHalf => Rule::Share(self.vehicle_half_share),
             Source::Computer => Rule::SameOrder { least: self.computers[0], most: self.computers[1] },
             Source::School => Rule::Published(run + 1),
         };
@@ -44,7 +46,7 @@ impl Parameters {
 fn paper(source: Source) -> [f64; 6] {
     match source {
         Source::Har => [93.64, 92.69, 96.87, 94.34, 93.16, 95.57],
-        Source::Vehicle => [87.11, 90.38, 91.45, 88.02, 90.59, 91.04],
+        Source::Vehicle | Source::VehicleHalf => [87.11, 90.38, 91.45, 88.02, 90.59, 91.04],
         Source::Computer => [62.18, 60.68, 69.10, 69.16, 66.61, 73.55],
         Source::School => [57.06, 70.43, 71.78, 69.96, 70.69, 72.47],
     }

@@ -24,6 +24,8 @@ pub enum Source {
     Har,
     /// Vehicle sensors, a subset.
     Vehicle,
+    /// The same with more of them to learn from.
+    VehicleHalf,
     /// Computer buyers.
     Computer,
     /// Exam scores of schools.
@@ -32,13 +34,14 @@ pub enum Source {
 
 impl Source {
     /// In the paper's order.
-    pub const ALL: [Source; 4] = [Source::Har, Source::Vehicle, Source::Computer, Source::School];
+    pub const ALL: [Source; 5] = [Source::Har, Source::Vehicle, Source::VehicleHalf, Source::Computer, Source::School];
 
     /// As in names of claims.
     pub fn name(self) -> &'static str {
         match self {
             Source::Har => "har",
             Source::Vehicle => "vehicle",
+            Source::VehicleHalf => "vehicle-half",
             Source::Computer => "computer",
             Source::School => "school",
         }
@@ -49,6 +52,7 @@ impl Source {
         match self {
             Source::Har => "Human activity (recomputed)",
             Source::Vehicle => "Vehicle sensors (a subset)",
+            Source::VehicleHalf => "Vehicle sensors, half of the subset to learn from",
             Source::Computer => "Computer buyers",
             Source::School => "School",
         }
@@ -58,7 +62,7 @@ impl Source {
     pub fn folder(self) -> &'static str {
         match self {
             Source::Har => "har",
-            Source::Vehicle => "vehicle",
+            Source::Vehicle | Source::VehicleHalf => "vehicle",
             Source::Computer => "computer_buyers",
             Source::School => "school",
         }
@@ -68,7 +72,7 @@ impl Source {
     pub fn stumps(self) -> usize {
         match self {
             Source::Har => 1122,
-            Source::Vehicle => 1000,
+            Source::Vehicle | Source::VehicleHalf => 1000,
             Source::Computer => 28,
             Source::School => 85,
         }
@@ -95,7 +99,7 @@ impl Users {
         let folder = data.join(source.folder());
         match source {
             Source::Har => har(&folder),
-            Source::Vehicle => vehicle(&folder),
+            Source::Vehicle | Source::VehicleHalf => vehicle(&folder),
             Source::Computer => computer(&folder),
             Source::School => school(&folder),
         }
