@@ -14,7 +14,7 @@ use sottovoce_algorithms::personal::{
     graph_letter::{GraphLetter, Theta},
     letter::{Kind, Letter},
     model_propagation::{ModelPropagation, ModelPropagationConfig},
-    private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig},
+    private_coordinate_descent::PrivateCoordinateDescent,
 };
 use sottovoce_algorithms::{Loss, Problem, Shard};
 use sottovoce_core::wire::{NUMBER_MAX, Numbers};
@@ -22,11 +22,10 @@ use sottovoce_core::{Algorithm, Coin, Graph, PeerId, Time, Wire};
 use sottovoce_net::frame::{Answer, Card, Post, Question, Refusal, Refusals, Seen};
 use sottovoce_net::node::{Fault, LETTERS_MAX, Node, Rules, Woke};
 use sottovoce_net::store::{Step, Store};
-use sottovoce_privacy::sensitivity::Norm;
 use sottovoce_privacy::{Event, Plan, Sum};
 use std::sync::Arc;
 use support::CrashDisk;
-use support::world::{group, name, owner, problem, rules, stored};
+use support::world::{group, name, owner, private_descent, problem, rules, stored};
 
 /// The victim has the neighbours 0 and 2; agent 3 is there and no neighbour.
 const VICTIM: usize = 1;
@@ -49,18 +48,9 @@ fn propagation() -> ModelPropagation {
 }
 
 fn private(problem: &Problem) -> (PrivateCoordinateDescent, Arc<Plan>) {
-    let algorithm = PrivateCoordinateDescent::new(PrivateCoordinateDescentConfig {
-        dimension: problem.dimension(),
-        loss: problem.loss,
-        trade_off: problem.trade_off,
-        clip: 1.0,
-        norm: Norm::L1,
-        feature_bound: 2.0,
-        l1_features: false,
-        warm: None,
-    });
+    let algorithm = private_descent(problem, None);
     let plan = Plan::new(vec![Event::Laplace { noise_multiplier: 10.0 }; 50], 10.0, 0.0, &Sum).expect("cheap");
-    (algorithm.expect("good parameters"), Arc::new(plan))
+    (algorithm, Arc::new(plan))
 }
 
 fn post(number: u64, values: &[f64]) -> Vec<u8> {

@@ -16,18 +16,17 @@ use sottovoce_algorithms::personal::{
     admm::{Admm, AdmmConfig, Inner},
     coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start},
     model_propagation::{ModelPropagation, ModelPropagationConfig},
-    private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig, WarmStart},
+    private_coordinate_descent::{PrivateCoordinateDescent, WarmStart},
 };
 use sottovoce_algorithms::reference::{central, local::solitary_models, propagation::closed_form};
 use sottovoce_algorithms::{Loss, Problem, Shard};
 use sottovoce_core::{Algorithm, Coin, PeerId, Rows, Time};
 use sottovoce_net::frame::{Answer, Card, Refusal, Seen};
 use sottovoce_net::node::{Fault, Node, Woke};
-use sottovoce_privacy::sensitivity::Norm;
 use sottovoce_privacy::{Event, Plan, Sum};
 use std::sync::Arc;
 use support::backups::{asked, says_nothing_new, with_backups};
-use support::world::{Kill, Moment, Weather, World, group, name, owner, problem, rules};
+use support::world::{Kill, Moment, Weather, World, group, name, owner, private_descent, problem, rules};
 use support::{CrashDisk, Tail};
 
 const STEPS: usize = 6;
@@ -46,22 +45,13 @@ fn is_soak() -> bool {
 fn private(problem: &Problem, warm: bool) -> (PrivateCoordinateDescent, Arc<Plan>) {
     let radius = 3.0;
     let warm_start = WarmStart { regularization: 0.1, radius, trade_off: 1.0, wakes: WARM_WAKES };
-    let algorithm = PrivateCoordinateDescent::new(PrivateCoordinateDescentConfig {
-        dimension: problem.dimension(),
-        loss: problem.loss,
-        trade_off: problem.trade_off,
-        clip: 1.0,
-        norm: Norm::L1,
-        feature_bound: 2.0,
-        l1_features: false,
-        warm: warm.then_some(warm_start),
-    });
+    let algorithm = private_descent(problem, warm.then_some(warm_start));
     let mut steps = vec![Event::Laplace { noise_multiplier: 10.0 }; STEPS];
     if warm {
         steps[0] = Event::GammaNorm { noise_multiplier: 10.0 };
     }
     let plan = Plan::new(steps, 10.0, 0.0, &Sum).expect("cheap");
-    (algorithm.expect("good parameters"), Arc::new(plan))
+    (algorithm, Arc::new(plan))
 }
 
 fn descent(problem: &Problem, start: Start) -> CoordinateDescent {

@@ -13,7 +13,7 @@ use sottovoce_algorithms::personal::{
     descent_by_letters,
     graph_learning::{GraphLearning, GraphLearningConfig},
     graph_letter::{GraphLetter, Theta},
-    private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig, WarmStart},
+    private_coordinate_descent::WarmStart,
     private_descent_by_letters::{PrivateDescentByLetters, PrivateDescentByLettersConfig},
 };
 use sottovoce_algorithms::{Loss, Problem};
@@ -22,13 +22,12 @@ use sottovoce_net::frame::{Answer, Card, Question, Seen};
 use sottovoce_net::group::Group;
 use sottovoce_net::node::{Fault, Node, Rules, Woke};
 use sottovoce_net::store::Step;
-use sottovoce_privacy::sensitivity::Norm;
 use sottovoce_privacy::{Event, Ledger, Plan, Sum};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use support::backups::{asked, says_nothing_new, with_backups};
-use support::world::{Kill, Moment, Weather, World, group, name, owner, problem, rules};
+use support::world::{Kill, Moment, Weather, World, group, name, owner, private_descent, problem, rules};
 use support::{CrashDisk, Tail};
 
 type Private = Alternating<PrivateDescentByLetters, LogDegree>;
@@ -63,19 +62,10 @@ fn strangers() -> Problem {
 
 fn private(problem: &Problem, warm: bool, turns: Turns, losses: usize) -> (Private, Arc<Plan>) {
     let warm_start = WarmStart { regularization: 0.1, radius: 3.0, trade_off: 1.0, wakes: 1 };
-    let descent = PrivateCoordinateDescent::new(PrivateCoordinateDescentConfig {
-        dimension: problem.dimension(),
-        loss: problem.loss,
-        trade_off: problem.trade_off,
-        clip: 1.0,
-        norm: Norm::L1,
-        feature_bound: 2.0,
-        l1_features: false,
-        warm: warm.then_some(warm_start),
-    });
+    let descent = private_descent(problem, warm.then_some(warm_start));
     let updates = if warm { 2 } else { 4 };
     let config = PrivateDescentByLettersConfig { loss_bound: Some(1.5), updates, model_turns: 2 };
-    let learner = PrivateDescentByLetters::new(descent.expect("good parameters"), config).expect("good parameters");
+    let learner = PrivateDescentByLetters::new(descent, config).expect("good parameters");
     let regularizer = LogDegree { sparsity: 0.5, offset: LogDegree::OFFSET };
     let joint = Joint { trade_off: problem.trade_off, strength: 1.0, regularizer };
     let graph = GraphLearning::new(GraphLearningConfig { joint, sample: 2 }).expect("good parameters");

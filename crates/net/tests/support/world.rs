@@ -1,13 +1,16 @@
 //! A few peers without sockets, the weather between them, and somebody who sees everything that arrives.
 
 use super::{CrashDisk, Tail};
+use sottovoce_algorithms::personal::private_coordinate_descent::{
+    PrivateCoordinateDescent, PrivateCoordinateDescentConfig, WarmStart,
+};
 use sottovoce_algorithms::{Dataset, Loss, Problem, Regularization, Shard};
 use sottovoce_core::{Algorithm, Coin, Graph, PeerId, Rows, Time};
 use sottovoce_net::frame::{Answer, Question};
 use sottovoce_net::group::Group;
 use sottovoce_net::node::{Fault, Node, Rules};
 use sottovoce_net::store::{Owner, Step, Store};
-use sottovoce_privacy::Plan;
+use sottovoce_privacy::{Plan, sensitivity::Norm};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -29,6 +32,21 @@ pub fn problem(loss: Loss) -> Problem {
     let graph = Graph::from_edges(4, &edges).expect("a graph");
     let regularization = Regularization::Constant(0.05);
     Problem { points_max: 3.0, data, graph, loss, regularization, trade_off: 2.0 }
+}
+
+/// Private updates of that problem's agents, for Laplace noise.
+pub fn private_descent(problem: &Problem, warm: Option<WarmStart>) -> PrivateCoordinateDescent {
+    let config = PrivateCoordinateDescentConfig {
+        dimension: problem.dimension(),
+        loss: problem.loss,
+        trade_off: problem.trade_off,
+        clip: 1.0,
+        norm: Norm::L1,
+        feature_bound: 2.0,
+        l1_features: false,
+        warm,
+    };
+    PrivateCoordinateDescent::new(config).expect("good parameters")
 }
 
 /// Who is there, as one of them sees it.
