@@ -7,6 +7,7 @@
 //! with L_i(theta) = (1/m_i) sum_k l(theta; x_k, y_k) + lambda_i |theta|^2. See [`Problem`].
 
 pub mod boosting;
+pub mod graphs;
 pub mod joint;
 pub mod kernel;
 pub mod loss;

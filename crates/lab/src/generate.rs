@@ -19,8 +19,8 @@ use crate::folder::Folder;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
+use sottovoce_algorithms::graphs::{self, Directions, Threshold};
 use sottovoce_algorithms::{Dataset, Loss, Problem, Regularization};
-use sottovoce_core::graph::{Directions, Threshold};
 use sottovoce_core::{Graph, PeerId};
 use std::fmt::Write;
 use std::ops::RangeInclusive;
@@ -138,7 +138,7 @@ pub fn linear(options: &LinearOptions) -> Result<Linear, Mistake> {
         }
     }
     let directions = Directions::new(2, task.targets.concat());
-    task.graph = Graph::similar(&directions, WIDTH, Threshold::Connected)
+    task.graph = graphs::similar(&directions, WIDTH, Threshold::Connected)
         .map_err(|error| Mistake::new(error.to_string()))?
         .expect("weights are at least exp(-2 / 0.1), so a threshold connects them");
     Ok(task)

@@ -4,7 +4,8 @@ use crate::error::{Mistake, quote};
 use crate::rows::{self, At, Names, Place};
 use crate::task::{GraphSource, Task};
 use sottovoce_algorithms::Dataset;
-use sottovoce_core::graph::{Directions, GraphError, ShapeError};
+use sottovoce_algorithms::graphs::{self, Directions, ShapeError};
+use sottovoce_core::graph::GraphError;
 use sottovoce_core::{Graph, PeerId};
 use std::path::Path;
 
@@ -123,7 +124,7 @@ pub fn build(
         (GraphSource::Edges(file), GraphRows::Edges { list, places }) => from_edges(file, list, &places, names, place)?,
         (GraphSource::Similarity { vectors, width, threshold }, GraphRows::Vectors { owners, rows, dimension }) => {
             let of = vectors_in_place(vectors, &owners, &rows, dimension, names, place)?;
-            Graph::similar(&of, *width, *threshold).map_err(shape)?.ok_or_else(|| {
+            graphs::similar(&of, *width, *threshold).map_err(shape)?.ok_or_else(|| {
                 let what = "no threshold connects the agents: some weights vanish";
                 Mistake::file(
                     &task.source,
@@ -131,26 +132,28 @@ pub fn build(
                 )
             })?
         }
-        (GraphSource::Ring, _) => Graph::ring(n).map_err(shape)?,
+        (GraphSource::Ring, _) => Graph::ring(n).map_err(|error| shape(error.into()))?,
         // Everyone can be asked.
-        (GraphSource::Complete | GraphSource::Learned(_), _) => Graph::complete(n).map_err(shape)?,
+        (GraphSource::Complete | GraphSource::Learned(_), _) => {
+            Graph::complete(n).map_err(|error| shape(error.into()))?
+        }
         (GraphSource::Torus { rows, columns }, _) => {
             if u64::from(*rows) * u64::from(*columns) != n as u64 {
                 let what = format!("[graph]: a torus of {rows} x {columns} has no place for exactly {n} agents");
                 return Err(Mistake::file(&task.source, format!("{what}; accepted: rows x columns = {n}")));
             }
-            Graph::torus(*rows as usize, *columns as usize).map_err(shape)?
+            graphs::torus(*rows as usize, *columns as usize).map_err(shape)?
         }
         (GraphSource::WattsStrogatz { neighbours, rewire, seed }, _) => {
-            Graph::watts_strogatz(n, *neighbours as usize, *rewire, *seed).map_err(shape)?
+            graphs::watts_strogatz(n, *neighbours as usize, *rewire, *seed).map_err(shape)?
         }
         (GraphSource::ErdosRenyi { probability, seed }, _) => {
-            Graph::erdos_renyi(n, *probability, *seed).map_err(shape)?
+            graphs::erdos_renyi(n, *probability, *seed).map_err(shape)?
         }
         (GraphSource::Knn { neighbours }, _) => {
             let of = profiles(task, train);
             let neighbours = neighbours.unwrap_or_else(|| default_neighbours(n));
-            Graph::nearest_neighbours(&of, neighbours as usize).map_err(shape)?
+            graphs::nearest_neighbours(&of, neighbours as usize).map_err(shape)?
         }
         (GraphSource::Edges(_) | GraphSource::Similarity { .. }, _) => {
             unreachable!("`read` reads the file of a graph that has one")

@@ -2,6 +2,7 @@
 
 mod support;
 
+use sottovoce_algorithms::graphs;
 use sottovoce_core::{Graph, PeerId};
 use sottovoce_lab::load::Loaded;
 use sottovoce_lab::task::{Algorithm, GraphSource};
@@ -189,10 +190,10 @@ fn every_kind_of_graph_is_built_over_the_agents() {
     };
     assert_eq!(graph("kind = \"ring\""), Graph::Ring { n: 12 });
     assert_eq!(graph("kind = \"complete\""), Graph::Complete { n: 12 });
-    assert_eq!(graph("kind = \"torus\"\nrows = 3\ncolumns = 4"), Graph::torus(3, 4).expect("torus"));
-    let small_world = Graph::watts_strogatz(12, 4, 0.5, 3).expect("graph");
+    assert_eq!(graph("kind = \"torus\"\nrows = 3\ncolumns = 4"), graphs::torus(3, 4).expect("torus"));
+    let small_world = graphs::watts_strogatz(12, 4, 0.5, 3).expect("graph");
     assert_eq!(graph("kind = \"watts-strogatz\"\nneighbours = 4\nrewire = 0.5\nseed = 3"), small_world);
-    let random = Graph::erdos_renyi(12, 0.7, 1).expect("graph");
+    let random = graphs::erdos_renyi(12, 0.7, 1).expect("graph");
     assert_eq!(graph("kind = \"erdos-renyi\"\nprobability = 0.7\nallow-isolated = true"), random);
     // Twelve directions, half a radian apart: 5.5 radians in all, so the ends are 0.78 apart. Everyone's nearest two
     // are the next in line; the ends take the second next.

@@ -2,6 +2,7 @@
 
 mod support;
 
+use sottovoce_algorithms::graphs;
 use sottovoce_algorithms::{
     Loss, Problem, Shard,
     joint::{Joint, LogDegree},
@@ -122,7 +123,7 @@ fn an_agent_costs_little(problem: &Problem) {
 fn memory_is_bounded_and_steady() {
     a_wake_allocates_nothing();
     a_settled_graph_allocates_nothing();
-    let graph = Graph::watts_strogatz(20_000, 6, 0.3, 1).expect("a graph");
+    let graph = graphs::watts_strogatz(20_000, 6, 0.3, 1).expect("a graph");
     let large = problem(alike(&mut Coin::new(1, 0, 0), &[3; 20_000], 20, Loss::Logistic), graph, Loss::Logistic);
     threads_allocate_next_to_nothing(&large);
     an_agent_costs_little(&large);

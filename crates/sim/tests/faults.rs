@@ -2,6 +2,7 @@
 
 mod support;
 
+use sottovoce_algorithms::graphs;
 use sottovoce_algorithms::{
     Dataset, Loss, Problem,
     personal::{admm::Inner, coordinate_descent::Start},
@@ -208,7 +209,7 @@ impl Algorithm for Counting {
 #[test]
 fn an_old_post_never_replaces_a_newer_one() {
     let n = 8;
-    let graph = Graph::circulant(n, 4).expect("a graph");
+    let graph = graphs::circulant(n, 4).expect("a graph");
     let faults = Faults { delay_mean: 30.0, delay_max: 300.0, leave: 0.0, partitions: Vec::new(), ..storm() };
     let until = 200.0;
     let settings = Settings { faults: Faults { until, ..faults }, ..settings(1) };

@@ -2,6 +2,7 @@
 
 mod support;
 
+use sottovoce_algorithms::graphs;
 use sottovoce_algorithms::{
     Dataset, Loss, Problem, Shard,
     personal::{admm::Inner, coordinate_descent::Start},
@@ -50,7 +51,7 @@ fn large_problem(graph: Graph, loss: Loss) -> Problem {
 fn threads_change_nothing() {
     let n = 5_000;
     let ring = large_problem(Graph::ring(n).expect("a graph"), Loss::Logistic);
-    let listed = large_problem(Graph::watts_strogatz(n, 6, 0.3, 1).expect("a graph"), Loss::Squared);
+    let listed = large_problem(graphs::watts_strogatz(n, 6, 0.3, 1).expect("a graph"), Loss::Squared);
     for problem in [ring, listed] {
         for (clock, begin) in [(Clock::Uniform, Start::Zero), (Clock::Poisson, Start::Local)] {
             let algorithm = descent(&problem, begin);
@@ -72,7 +73,7 @@ fn threads_change_nothing() {
 fn threads_do_not_change_when_a_run_with_a_tolerance_ends() {
     let n = 5_000;
     let ring = large_problem(Graph::ring(n).expect("a graph"), Loss::Squared);
-    let listed = large_problem(Graph::watts_strogatz(n, 6, 0.3, 1).expect("a graph"), Loss::Logistic);
+    let listed = large_problem(graphs::watts_strogatz(n, 6, 0.3, 1).expect("a graph"), Loss::Logistic);
     for problem in [ring, listed] {
         let algorithm = descent(&problem, Start::Local);
         let settings = Settings { tolerance: Some(1e-2), ..settings(4) };
@@ -210,7 +211,7 @@ impl Algorithm for InTurn {
 
 #[test]
 fn letters_of_one_moment_arrive_in_the_order_in_which_they_were_sent() {
-    let graph = Graph::circulant(9, 4).expect("a graph");
+    let graph = graphs::circulant(9, 4).expect("a graph");
     for faults in [Faults::default(), harmless()] {
         let settings = Settings { faults, ..settings(7) };
         let mut run = Simulation::start(&InTurn, &graph, |_| (), &settings).expect("an unlimited budget");

@@ -1,11 +1,5 @@
 //! The collaboration graph: undirected, weighted, no self-loops.
 
-mod similarity;
-mod topology;
-
-pub use similarity::{Directions, Threshold};
-pub use topology::ShapeError;
-
 use crate::{Edge, PeerId, Peers};
 use thiserror::Error;
 
@@ -73,7 +67,48 @@ pub enum GraphError {
     },
 }
 
+/// A number of agents that no graph has. The message says what would be accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum SizeError {
+    /// More agents than can be numbered.
+    #[error("{agents} agents are too many; at most {}", u32::MAX)]
+    TooMany {
+        /// Asked for.
+        agents: usize,
+    },
+    /// Nobody.
+    #[error("a graph has at least one agent")]
+    Nobody,
+}
+
+impl SizeError {
+    /// The number of agents as agents are counted, unless no graph has it.
+    pub fn check(agents: usize) -> Result<u32, SizeError> {
+        match u32::try_from(agents) {
+            Ok(0) => Err(SizeError::Nobody),
+            Ok(agents) => Ok(agents),
+            Err(_) => Err(SizeError::TooMany { agents }),
+        }
+    }
+}
+
 impl Graph {
+    /// A cycle with unit weights. Two agents share one edge; one has none.
+    pub fn ring(n: usize) -> Result<Graph, SizeError> {
+        let listed =
+            |edges: &[(u32, u32, f64)]| Graph::from_edges(n, edges).expect("at most one edge between two agents");
+        Ok(match SizeError::check(n)? {
+            1 => listed(&[]),
+            2 => listed(&[(0, 1, 1.0)]),
+            n => Graph::Ring { n },
+        })
+    }
+
+    /// All pairs, with unit weights.
+    pub fn complete(n: usize) -> Result<Graph, SizeError> {
+        Ok(Graph::Complete { n: SizeError::check(n)? })
+    }
+
     /// A graph of `n` agents from undirected edges (a, b, weight), each pair once.
     pub fn from_edges(n: usize, list: &[(u32, u32, f64)]) -> Result<Graph, GraphError> {
         if u32::try_from(n).is_err() {
@@ -218,5 +253,16 @@ mod tests {
                 assert_eq!(graph.edge_count(), list.len());
             }
         }
+    }
+
+    #[test]
+    fn small_rings_have_no_double_edges() {
+        let degrees =
+            |graph: Graph| -> Vec<usize> { (0..graph.agents() as u32).map(|i| graph.peers(PeerId(i)).len()).collect() };
+        assert_eq!(degrees(Graph::ring(1).expect("ring")), [0]);
+        assert_eq!(degrees(Graph::ring(2).expect("ring")), [1, 1]);
+        assert_eq!(Graph::ring(5), Ok(Graph::Ring { n: 5 }));
+        assert_eq!(Graph::complete(4), Ok(Graph::Complete { n: 4 }));
+        assert_eq!(Graph::ring(0), Err(SizeError::Nobody));
     }
 }

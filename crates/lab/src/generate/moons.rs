@@ -19,8 +19,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use sha2::{Digest, Sha256};
 use sottovoce_algorithms::Dataset;
+use sottovoce_algorithms::graphs::{self, Directions, Threshold};
 use sottovoce_core::Graph;
-use sottovoce_core::graph::{Directions, Threshold};
 use std::f64::consts::PI;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -110,7 +110,7 @@ pub fn moons(options: &MoonsOptions) -> Moons {
     let width = (groups.len() - 1).to_string().len().max(3);
     let names = (0..groups.len()).map(|k| format!("agent-{k:0width$}")).collect();
     let directions = Directions::new(2, axes.concat());
-    let oracle = Graph::similar(&directions, WIDTH, Threshold::Connected)
+    let oracle = graphs::similar(&directions, WIDTH, Threshold::Connected)
         .expect("agents can be numbered")
         .expect("weights are at least exp(-2 / 0.1), so a threshold connects them");
     Moons { names, train, test, groups, axes, oracle }

@@ -4,8 +4,8 @@ use super::als::Als;
 use super::ratings::{MovieLens, Rating, STARS, Split, User};
 use crate::error::Mistake;
 use serde::{Deserialize, Serialize};
+use sottovoce_algorithms::graphs::{self, Directions};
 use sottovoce_algorithms::{Dataset, Loss, Problem, Regularization, kernel::dot};
-use sottovoce_core::graph::Directions;
 use sottovoce_core::{Coin, Graph, Rows};
 
 /// Neighbours that each user chooses.
@@ -77,9 +77,8 @@ pub struct Instance {
 impl Instance {
     /// Builds what the setting takes for public, from the training ratings only where the setting says so.
     pub fn new(data: &MovieLens, split: Split, setting: Setting, als: &Als, seed: u64) -> Result<Self, Mistake> {
-        let refused = |error: sottovoce_core::graph::ShapeError| {
-            Mistake::new(format!("{error}; accepted: more than {NEIGHBOURS} users"))
-        };
+        let refused =
+            |error: graphs::ShapeError| Mistake::new(format!("{error}; accepted: more than {NEIGHBOURS} users"));
         let (mut features, centres, graph) = match setting {
             Setting::Paper => {
                 let mean = |own: &Vec<Rating>| own.iter().map(|r| r.stars).sum::<f64>() / own.len() as f64;
@@ -89,13 +88,13 @@ impl Instance {
                 };
                 let labels: Vec<_> = split.train.iter().zip(&centres).map(labels).collect();
                 let features = als.features(data.items.len(), &labels, seed);
-                let graph = Graph::nearest_neighbours(&stars(&split.train, data.items.len()), NEIGHBOURS);
+                let graph = graphs::nearest_neighbours(&stars(&split.train, data.items.len()), NEIGHBOURS);
                 (features, centres, graph.map_err(refused)?)
             }
             Setting::Sound | Setting::SoundRandomGraph => {
                 let graph = match setting {
                     Setting::SoundRandomGraph => random_graph(data.users.len(), seed),
-                    _ => Graph::nearest_neighbours(&demographics(&data.users), NEIGHBOURS).map_err(refused)?,
+                    _ => graphs::nearest_neighbours(&demographics(&data.users), NEIGHBOURS).map_err(refused)?,
                 };
                 (films(data), vec![CENTRE; data.users.len()], graph)
             }

@@ -16,9 +16,9 @@ pub use learned::{BOOSTING_DEFAULTS, Boosting, LINEAR_DEFAULTS, Learned, Predict
 pub use privacy::{AccountantName, Home, Losses, Mechanism, NoiseKind, Privacy, Schedule, Warm};
 use resolve::required;
 use serde::{Deserialize, Serialize};
+pub use sottovoce_algorithms::graphs::Threshold;
 pub use sottovoce_algorithms::personal::coordinate_descent::Start;
 use sottovoce_algorithms::{Loss, Regularization};
-pub use sottovoce_core::graph::Threshold;
 pub use sottovoce_sim::{Clock, Faults, Partition};
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,8 @@
 //! Both compare agents by cos phi_ij = v_i.v_j / |v_i||v_j|; a zero vector has cosine 0 with every other.
 //! They look at all pairs: time n^2 p.
 
-use super::{Graph, ShapeError};
+use super::ShapeError;
+use sottovoce_core::{Graph, graph::SizeError};
 
 /// Which weights of a similarity graph are too small to keep.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,57 +56,57 @@ impl Directions {
     }
 }
 
-impl Graph {
-    /// W_ij = 1 when i is among the `neighbours` agents of largest cosine with j, or j among those of i. Of two
-    /// equally near agents the one with the smaller number counts as nearer. No agent is its own neighbour.
-    pub fn nearest_neighbours(of: &Directions, neighbours: usize) -> Result<Graph, ShapeError> {
-        let n = countable(of)?;
-        if neighbours >= n {
-            return Err(ShapeError::TooManyNeighbours { neighbours, agents: n });
-        }
-        let mut pairs = Vec::with_capacity(n * neighbours);
-        let mut others: Vec<(f64, u32)> = Vec::with_capacity(n);
-        for i in 0..n {
-            others.clear();
-            others.extend((0..n).filter(|&j| j != i).map(|j| (of.cosine(i, j), j as u32)));
-            if neighbours > 0 && neighbours < others.len() {
-                others.select_nth_unstable_by(neighbours - 1, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-            }
-            pairs.extend(others[..neighbours].iter().map(|&(_, j)| ((i as u32).min(j), (i as u32).max(j))));
-        }
-        pairs.sort_unstable();
-        pairs.dedup();
-        let edges: Vec<_> = pairs.into_iter().map(|(a, b)| (a, b, 1.0)).collect();
-        Ok(Graph::from_edges(n, &edges).expect("sorted pairs without repetition"))
+/// W_ij = 1 when i is among the `neighbours` agents of largest cosine with j, or j among those of i. Of two
+/// equally near agents the one with the smaller number counts as nearer. No agent is its own neighbour.
+pub fn nearest_neighbours(of: &Directions, neighbours: usize) -> Result<Graph, ShapeError> {
+    let n = of.agents();
+    SizeError::check(n)?;
+    if neighbours >= n {
+        return Err(ShapeError::TooManyNeighbours { neighbours, agents: n });
     }
+    let mut pairs = Vec::with_capacity(n * neighbours);
+    let mut others: Vec<(f64, u32)> = Vec::with_capacity(n);
+    for i in 0..n {
+        others.clear();
+        others.extend((0..n).filter(|&j| j != i).map(|j| (of.cosine(i, j), j as u32)));
+        if neighbours > 0 && neighbours < others.len() {
+            others.select_nth_unstable_by(neighbours - 1, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        }
+        pairs.extend(others[..neighbours].iter().map(|&(_, j)| ((i as u32).min(j), (i as u32).max(j))));
+    }
+    pairs.sort_unstable();
+    pairs.dedup();
+    let edges: Vec<_> = pairs.into_iter().map(|(a, b)| (a, b, 1.0)).collect();
+    Ok(Graph::from_edges(n, &edges).expect("sorted pairs without repetition"))
+}
 
-    /// W_ij = exp((cos phi_ij - 1) / width), without the weights below the threshold. The graph is `None` when
-    /// it should be connected and no threshold makes it so: weights that vanish in floating point.
-    ///
-    /// # Panics
-    /// When `width` is not above zero.
-    pub fn similar(of: &Directions, width: f64, threshold: Threshold) -> Result<Option<Graph>, ShapeError> {
-        assert!(width > 0.0, "width {width}");
-        let n = countable(of)?;
-        let weight = |i: usize, j: usize| libm::exp((of.cosine(i, j) - 1.0) / width);
-        let least = match threshold {
-            Threshold::Above(least) => least,
-            Threshold::Connected => match connecting(n, weight) {
-                Some(least) => least,
-                None => return Ok(None),
-            },
-        };
-        let mut edges = Vec::new();
-        for i in 0..n {
-            for j in i + 1..n {
-                let w = weight(i, j);
-                if w > least && w > 0.0 {
-                    edges.push((i as u32, j as u32, w));
-                }
+/// W_ij = exp((cos phi_ij - 1) / width), without the weights below the threshold. The graph is `None` when
+/// it should be connected and no threshold makes it so: weights that vanish in floating point.
+///
+/// # Panics
+/// When `width` is not above zero.
+pub fn similar(of: &Directions, width: f64, threshold: Threshold) -> Result<Option<Graph>, ShapeError> {
+    assert!(width > 0.0, "width {width}");
+    let n = of.agents();
+    SizeError::check(n)?;
+    let weight = |i: usize, j: usize| libm::exp((of.cosine(i, j) - 1.0) / width);
+    let least = match threshold {
+        Threshold::Above(least) => least,
+        Threshold::Connected => match connecting(n, weight) {
+            Some(least) => least,
+            None => return Ok(None),
+        },
+    };
+    let mut edges = Vec::new();
+    for i in 0..n {
+        for j in i + 1..n {
+            let w = weight(i, j);
+            if w > least && w > 0.0 {
+                edges.push((i as u32, j as u32, w));
             }
         }
-        Ok(Some(Graph::from_edges(n, &edges).expect("each pair once, with a weight above zero")))
     }
+    Ok(Some(Graph::from_edges(n, &edges).expect("each pair once, with a weight above zero")))
 }
 
 /// The largest max(W) 10^(-j/2) below the weakest edge of a maximum spanning tree: what is above it connects all.
@@ -142,18 +143,10 @@ fn connecting(n: usize, weight: impl Fn(usize, usize) -> f64) -> Option<f64> {
     (1..).map(|j| largest * libm::pow(10.0, -f64::from(j) / 2.0)).find(|&least| least < weakest)
 }
 
-fn countable(of: &Directions) -> Result<usize, ShapeError> {
-    match of.agents() {
-        0 => Err(ShapeError::Nobody),
-        agents if u32::try_from(agents).is_err() => Err(ShapeError::TooManyAgents { agents }),
-        agents => Ok(agents),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Coin;
+    use sottovoce_core::Coin;
 
     fn random(n: usize, p: usize, seed: u64) -> Directions {
         let mut coin = Coin::new(seed, 0, 0);
@@ -172,11 +165,11 @@ mod tests {
     #[test]
     fn an_edge_needs_only_one_of_its_ends_to_be_near() {
         // 0, 1 and 2 are close together; 3 has nobody near, but 2 is its nearest.
-        let graph = Graph::nearest_neighbours(&at_angles(&[0.0, 10.0, 21.0, 90.0]), 1).expect("graph");
+        let graph = nearest_neighbours(&at_angles(&[0.0, 10.0, 21.0, 90.0]), 1).expect("graph");
         assert_eq!(pairs(&graph), [(0, 1), (1, 2), (2, 3)]);
-        let all = Graph::nearest_neighbours(&at_angles(&[0.0, 10.0, 21.0, 90.0]), 3).expect("graph");
+        let all = nearest_neighbours(&at_angles(&[0.0, 10.0, 21.0, 90.0]), 3).expect("graph");
         assert_eq!(all.edge_count(), 6);
-        assert!(Graph::nearest_neighbours(&at_angles(&[0.0, 10.0]), 2).is_err());
+        assert!(nearest_neighbours(&at_angles(&[0.0, 10.0]), 2).is_err());
     }
 
     #[test]
@@ -186,7 +179,7 @@ mod tests {
         let line = Directions::new(1, vec![0.0, -1.0, 1.0]);
         assert_eq!(line.cosine(0, 1).to_bits(), line.cosine(0, 2).to_bits());
         // 0 -> 1, 1 -> 0, 2 -> 0, 3 (zero: all tie) -> 0, 4 -> 3 (0 beats -1).
-        assert_eq!(pairs(&Graph::nearest_neighbours(&of, 1).expect("graph")), [(0, 1), (0, 2), (0, 3), (3, 4)]);
+        assert_eq!(pairs(&nearest_neighbours(&of, 1).expect("graph")), [(0, 1), (0, 2), (0, 3), (3, 4)]);
     }
 
     #[test]
@@ -199,14 +192,14 @@ mod tests {
     fn the_connecting_threshold_is_the_largest_of_its_kind() {
         for seed in 0..30 {
             let of = random(40, 2, seed);
-            let graph = Graph::similar(&of, 0.1, Threshold::Connected).expect("few").expect("connected");
+            let graph = similar(&of, 0.1, Threshold::Connected).expect("few").expect("connected");
             assert!(graph.components().iter().all(|&c| c == 0));
             // The same by trying one threshold after the other.
-            let all = Graph::similar(&of, 0.1, Threshold::Above(0.0)).expect("few").expect("graph");
+            let all = similar(&of, 0.1, Threshold::Above(0.0)).expect("few").expect("graph");
             let largest = all.edges().map(|e| e.2).fold(0.0, f64::max);
             let tried = (1..)
                 .map(|j| Threshold::Above(largest * libm::pow(10.0, -f64::from(j) / 2.0)))
-                .map(|threshold| Graph::similar(&of, 0.1, threshold).expect("few").expect("graph"))
+                .map(|threshold| similar(&of, 0.1, threshold).expect("few").expect("graph"))
                 .find(|graph| graph.components().iter().all(|&c| c == 0));
             assert_eq!(Some(graph), tried);
         }
@@ -215,14 +208,14 @@ mod tests {
     #[test]
     fn similar_weights_follow_the_angle() {
         let of = at_angles(&[0.0, 60.0, 180.0]);
-        let graph = Graph::similar(&of, 0.5, Threshold::Above(0.1)).expect("few").expect("graph");
+        let graph = similar(&of, 0.5, Threshold::Above(0.1)).expect("few").expect("graph");
         // exp((1/2 - 1) / 0.5) = 1/e; exp((-1/2 - 1) / 0.5) = e^-3 < 0.1; exp(-4) < 0.1.
         let edges: Vec<_> = graph.edges().collect();
         assert_eq!(pairs(&graph), [(0, 1)]);
         assert!((edges[0].2 - (-1.0f64).exp()).abs() < 1e-12);
         // Opposite directions with a tiny width: the weight is zero in floating point, nothing can connect them.
-        assert_eq!(Graph::similar(&at_angles(&[0.0, 180.0]), 1e-3, Threshold::Connected), Ok(None));
-        let one = Graph::similar(&at_angles(&[0.0]), 0.1, Threshold::Connected).expect("few").expect("graph");
+        assert_eq!(similar(&at_angles(&[0.0, 180.0]), 1e-3, Threshold::Connected), Ok(None));
+        let one = similar(&at_angles(&[0.0]), 0.1, Threshold::Connected).expect("few").expect("graph");
         assert_eq!((one.agents(), one.edge_count()), (1, 0));
     }
 }
