@@ -74,7 +74,9 @@ impl Algorithm for InputPerturbation {
         }
         let InputPerturbationConfig { dimension, feature_bound, .. } = self.config;
         let features = shard.points.mended().unwrap_or_else(|| shard.points.features.into());
-        let (mut features, mut labels) = (features, shard.points.labels.to_vec());
+        // An answer is one of two: whatever else a label is told to be, it counts as the class that is not 1.
+        let class = |label: &f64| if *label > 0.0 { 1.0 } else { -1.0 };
+        let (mut features, mut labels): (_, Vec<f64>) = (features, shard.points.labels.iter().map(class).collect());
         if let Some(step) = cx.gate.next() {
             for row in features.chunks_exact_mut(dimension) {
                 let factor = clip_limit(step.norm(), feature_bound, row).min(1.0);
@@ -91,7 +93,9 @@ impl Algorithm for InputPerturbation {
         let public = Public::declare((dimension, loss, regularization, confidence));
         let model = copy.with_public(public, |(dimension, loss, regularization, confidence), (features, labels)| {
             let points = Points { dimension, features, labels };
-            solitary_model(&Shard { points, loss, regularization, confidence })
+            let model = solitary_model(&Shard { points, loss, regularization, confidence });
+            // Numbers run out only where the noise is beyond all use.
+            if model.iter().all(|value| value.is_finite()) { model } else { vec![0.0; dimension] }
         });
         cx.outbox.post(model.as_ref().map(|model| &**model));
         Ok(State)

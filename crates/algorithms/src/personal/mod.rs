@@ -33,5 +33,6 @@ mod private_descent_by_letters_tests;
 mod private_step;
 mod sorted_links;
 pub mod sparse;
+mod warm_start;
 
 pub use config::ConfigError;

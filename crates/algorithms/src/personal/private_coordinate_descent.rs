@@ -26,6 +26,7 @@ use super::{
     config::{ConfigError, positive},
     home::Broadcast,
     private_step::{Terms, combine},
+    warm_start::LocalSteps,
 };
 use crate::{
     Loss, Points, Shard,
@@ -92,6 +93,8 @@ pub struct PrivateCoordinateDescent {
     config: PrivateCoordinateDescentConfig,
     /// beta R^2: a bound on the smoothness of every agent's mean loss.
     smoothness: f64,
+    /// How the local models of a warm start are computed.
+    local: Option<LocalSteps>,
 }
 
 impl PrivateCoordinateDescent {
@@ -107,20 +110,15 @@ impl PrivateCoordinateDescent {
         positive("trade-off", config.trade_off)?;
         positive("clip", config.clip)?;
         positive("feature-bound", config.feature_bound)?;
+        let mut local = None;
         if let Some(warm) = config.warm {
             positive("warm.regularization", warm.regularization)?;
             positive("warm.radius", warm.radius)?;
             positive("warm.trade-off", warm.trade_off)?;
-            if config.loss.slope_bound().is_none() {
-                return Err(ConfigError {
-                    field: "warm",
-                    value: "given with the squared loss".to_owned(),
-                    accepted: "a loss with bounded slopes (logistic or smoothed-hinge), or start = \"zero\"",
-                });
-            }
+            local = Some(LocalSteps::new(config.loss, config.feature_bound, warm.regularization)?);
         }
         let smoothness = curvature * config.feature_bound * config.feature_bound;
-        Ok(PrivateCoordinateDescent { config, smoothness })
+        Ok(PrivateCoordinateDescent { config, smoothness, local })
     }
 
     /// The hyper-parameters.
@@ -157,8 +155,8 @@ impl PrivateCoordinateDescent {
                 Event::Laplace { noise_multiplier } => core::f64::consts::SQRT_2 * noise_multiplier * sensitivity,
                 Event::GammaNorm { noise_multiplier } => {
                     // A warm start: |b|^2 is p (p + 1) scale^2 on average, and models are brought back to the radius.
-                    if let Some(warm) = self.config.warm {
-                        let scale = noise_multiplier * self.warm_sensitivity(warm, points);
+                    if let (Some(warm), Some(local)) = (self.config.warm, &self.local) {
+                        let scale = noise_multiplier * local.sensitivity(points, dimension);
                         variance = ((p + 1.0) * scale * scale).min(warm.radius * warm.radius / p);
                     }
                     continue;
@@ -172,24 +170,7 @@ impl PrivateCoordinateDescent {
         let scale = 1.0 / ((1.0 - left) * cut).max(1e-12);
         Broadcast { points, scale, variance: scale * scale * variance, length_squared: length * length }
     }
-
-    /// The noise of the warm start must cover this: how far the regularized local model can move, in L2.
-    ///
-    /// F is 2 lambda_w-strongly convex, and one record moves its gradient by at most 2 L0 / m, so the minimum moves by at most
-    /// L0 / (m lambda_w), L0 = sup |l'| R. A computed minimum is as far off as its gradient is long, over 2 lambda_w.
-    fn warm_sensitivity(&self, warm: WarmStart, records: usize) -> f64 {
-        let slope = self.config.loss.slope_bound().expect("`new` has checked it");
-        let exact = slope * self.config.feature_bound / (records as f64 * warm.regularization);
-        // Room for the rounding of this line.
-        (exact + WARM_GRADIENT_MAX / warm.regularization) * (1.0 + 1e-12)
-    }
 }
-
-/// A local model of the warm start is not released before its gradient is this short.
-const WARM_GRADIENT_MAX: f64 = 1e-7;
-
-/// Steps of plain gradient descent after which a warm start that Newton's method did not finish counts as lost.
-const WARM_STEPS_MAX: usize = 1_000_000;
 
 /// What an agent remembers besides its post.
 #[derive(Clone, Debug)]
@@ -389,7 +370,8 @@ impl PrivateCoordinateDescent {
         })))
     }
 
-    /// theta~_i: the minimum of the mean loss + lambda_w |theta|^2, with noise, brought back to the ball; zero without data.
+    /// theta~_i: a local model near the minimum of the mean loss + lambda_w |theta|^2, with noise, brought back to the ball; zero without
+    /// data.
     pub(super) fn first_model(
         &self,
         warm: WarmStart,
@@ -397,23 +379,19 @@ impl PrivateCoordinateDescent {
         shard: Shard<'_>,
         cx: &mut Cx<'_>,
     ) -> Result<Released<Box<[f64]>>, Exhausted> {
-        let shard = own.mend(shard);
-        if shard.points.is_empty() {
+        let points = own.mend(shard).points;
+        let (Some(local), false) = (&self.local, points.is_empty()) else {
             return Ok(Released::from(Public::declare(vec![0.0; self.config.dimension].into_boxed_slice())));
-        }
-        let features = self.bounded(shard.points);
-        let points = Points { features: &features, ..shard.points };
-        let regularized = Shard { points, regularization: warm.regularization, ..shard };
-        let mut model = solitary_model(&regularized);
-        self.finish_warm_start(&regularized, &mut model);
-        let l2 = self.warm_sensitivity(warm, shard.points.len());
+        };
+        let mut model = local.model(points);
+        let l2 = local.sensitivity(points.len(), self.config.dimension);
         let sensitivity = match cx.gate.next().map(|step| step.norm()) {
             // |v|_1 <= sqrt(p) |v|_2
             Some(Norm::L1) => l2 * libm::sqrt(self.config.dimension as f64) * (1.0 + 1e-12),
             _ => l2,
         };
-        // PRIVACY: the minimum of a 2 lambda_w-strongly convex function whose gradient one record moves by at most
-        // 2 L0 / m_i: `warm_sensitivity`. Charged, then noised, by the plan's first step.
+        // PRIVACY: as many contracting steps as the task says, each of which one record moves by at most 2 eta / m_i:
+        // `LocalSteps::sensitivity`. Charged, then noised, by the plan's first step.
         let noisy = cx.gate.release(&mut model, sensitivity)?;
         let inside = noisy.with_public(Public::declare(warm.radius), |radius, model| {
             let length = norm(model);
@@ -421,35 +399,6 @@ impl PrivateCoordinateDescent {
             model.iter().map(|value| shrink * value).collect::<Box<[f64]>>()
         });
         Ok(inside)
-    }
-
-    /// The features, brought into |x|_2 <= R: the sensitivity of a warm start is that of points within the bound.
-    fn bounded(&self, points: Points<'_>) -> Vec<f64> {
-        let mut features = points.features.to_vec();
-        for row in features.chunks_exact_mut(points.dimension).filter(|_| !planted(Bug::WarmStartOfAnyPoint)) {
-            // Exact to a relative 2^-52 in each coordinate, which the margin of the sensitivity covers.
-            let factor = sensitivity::clip_limit(Norm::L2, self.config.feature_bound, row).min(1.0);
-            row.iter_mut().for_each(|value| *value *= factor);
-        }
-        features
-    }
-
-    /// Makes sure that the gradient is as short as the sensitivity takes it to be. Newton's method ends far below that; should it
-    /// ever not, gradient descent with the step 1 / Lbar gets there from anywhere.
-    fn finish_warm_start(&self, shard: &Shard<'_>, model: &mut [f64]) {
-        let step = 1.0 / (self.smoothness + 2.0 * shard.regularization);
-        let mut gradient = vec![0.0; model.len()];
-        if model.iter().any(|value| !value.is_finite()) {
-            model.fill(0.0);
-        }
-        for _ in 0..WARM_STEPS_MAX {
-            objective::local_gradient(shard, model, &mut gradient);
-            if norm(&gradient) <= 0.5 * WARM_GRADIENT_MAX {
-                return;
-            }
-            model.iter_mut().zip(&gradient).for_each(|(model, gradient)| *model -= step * gradient);
-        }
-        panic!("the warm start's local model was not found; nothing was released");
     }
 }
 
