@@ -9,6 +9,7 @@ mod learned;
 mod page;
 mod private;
 mod sizes;
+mod sweep;
 mod words;
 
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod tests;
 pub use learned::LearnedGraph;
 pub use page::html;
 pub use private::{BROADCAST, HOME, PrivateRun, bound_or_infinity};
+pub use sweep::{Point, Sweep};
 pub use words::headline;
 
 /// Everything a report shows.
