@@ -1,11 +1,15 @@
-//! The project's own chores: `cargo xtask test`, `cargo xtask soak`, `cargo xtask bench`.
+//! The project's own chores: `cargo xtask test`, `cargo xtask mutants`, `cargo xtask soak`, `cargo xtask bench`.
 
+mod mutants;
+
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
 Usage: cargo xtask CHORE
 
   test    formatting, lints, documentation and every test; what CI runs (a few minutes)
+  mutants the last part of it: mistakes made in a copy of the sources, each of which must be found; names choose some
   soak    the long versions of the tests: 200 seeds of faults, larger problems, peers killed at every boundary, floods of a minute,
           ten million damaged inputs (an hour or two)
   bench   the cost of a wake against a bare loop; close other programs first (two minutes)
@@ -22,6 +26,7 @@ fn main() -> ExitCode {
             let ok = run("soak", cargo(&tests).env("SOTTOVOCE_SOAK", "1"));
             run("ten million damaged inputs", &mut cargo(&inputs)) && ok
         }
+        ["mutants", ref chosen @ ..] => mutants(chosen),
         ["bench"] => {
             run("bench", &mut cargo(&["bench", "--package", "sottovoce-sim", "--bench", "wake", "--bench", "graph"]))
         }
@@ -50,7 +55,24 @@ fn test() -> bool {
     let mut document = cargo(&["doc", "--release", "--workspace", "--no-deps", "--quiet"]);
     ok &= run("documentation", document.env("RUSTDOCFLAGS", "--deny warnings"));
     ok &= run("tests", &mut cargo(&["test", "--release", "--workspace"]));
-    oracle() && ok
+    ok &= oracle();
+    mutants(&[]) && ok
+}
+
+/// Mistakes made on purpose, in a copy of the sources below the target folder.
+fn mutants(chosen: &[&str]) -> bool {
+    eprintln!("== mutants");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is inside the workspace");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    // The copy's builds share the target folder, wherever they run from.
+    let target = std::path::absolute(&target).unwrap_or(target);
+    match mutants::run(root, &target, chosen) {
+        Ok(()) => true,
+        Err(missed) => {
+            eprintln!("{missed}\nFAILED mutants");
+            false
+        }
+    }
 }
 
 /// The accountants beside an implementation that is not ours. It needs python3 and a package that the script installs into

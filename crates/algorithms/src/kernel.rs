@@ -12,7 +12,6 @@
 use crate::{Loss, Points, loss::SMOOTHED_HINGE_WIDTH};
 pub use pulp::Simd;
 use pulp::{Scalar256b, WithSimd, cast};
-use sottovoce_privacy::planted::{Bug, planted};
 
 /// Numbers added up side by side. Part of the result's definition: changing it changes digests.
 const LANES: usize = 4;
@@ -231,7 +230,7 @@ impl Cut for Limits<'_> {
                 limit
             } else if *slope < -limit {
                 -limit
-            } else if slope.is_nan() && !planted(Bug::NanPoisoning) {
+            } else if slope.is_nan() {
                 0.0
             } else {
                 *slope

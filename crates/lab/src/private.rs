@@ -8,7 +8,6 @@ use crate::task::{AccountantName, Algorithm, GraphSource, Losses, Mechanism, Noi
 use sottovoce_algorithms::{Problem, personal::home::Broadcast};
 use sottovoce_core::PeerId;
 use sottovoce_privacy::calibrate::{Split, Uncalibrated};
-use sottovoce_privacy::planted::{Bug, planted};
 use sottovoce_privacy::{Event, Exact, Gate, Idealized, Ledger, Plan, Simulated};
 use std::sync::Arc;
 
@@ -35,10 +34,7 @@ impl Privacy {
 
 /// The releases of each agent that has data and a neighbour, with the least noise that keeps the budget.
 pub fn plan(task: &Task, privacy: &Privacy, problem: &Problem) -> Result<Plan, Mistake> {
-    let Privacy { mut epsilon, delta, .. } = *privacy;
-    if planted(Bug::BudgetPerRun) {
-        epsilon *= problem.agents() as f64;
-    }
+    let Privacy { epsilon, delta, .. } = *privacy;
     let accountant = privacy.accountant.accountant();
     let calibrated = match task.algorithm {
         Algorithm::Local => return Ok(Plan::nothing()),
@@ -171,10 +167,9 @@ pub fn gate_with(problem: &Problem, plan: &Arc<Plan>, id: PeerId, noise: Simulat
 
 /// The noise of an agent, as the task wants it made.
 pub fn noise(privacy: &Privacy, seed: u64, id: PeerId) -> Simulated {
-    let key = if planted(Bug::SeedReuse) { 0 } else { id.0 };
     match privacy.noise {
-        NoiseKind::Idealized => Simulated::Idealized(Idealized::new(seed, key)),
-        NoiseKind::Exact => Simulated::Exact(Box::new(Exact::seeded(seed, key))),
+        NoiseKind::Idealized => Simulated::Idealized(Idealized::new(seed, id.0)),
+        NoiseKind::Exact => Simulated::Exact(Box::new(Exact::seeded(seed, id.0))),
     }
 }
 

@@ -1,6 +1,5 @@
 //! The only door through which numbers leave an agent.
 
-use crate::planted::{Bug, planted};
 use crate::{Audience, Charge, Event, Ledger, Noise, Plan, Released, noise::NoNoise};
 use std::sync::Arc;
 use thiserror::Error;
@@ -127,8 +126,7 @@ impl<N: Noise + ?Sized> Gate<N> {
         let event = self.next().ok_or(Exhausted)?;
         check(event, values, sensitivity);
         self.done += 1;
-        let charged = !(planted(Bug::UnchargedSecondRelease) && self.done == 2 || self.is_resent());
-        Ok(self.let_out(event, values, sensitivity, charged))
+        Ok(self.let_out(event, values, sensitivity))
     }
 
     /// The same by the next aside of the plan.
@@ -140,21 +138,12 @@ impl<N: Noise + ?Sized> Gate<N> {
         let event = self.next_aside().ok_or(Exhausted)?;
         check(event, values, sensitivity);
         self.asides_done += 1;
-        let planned = self.plan.as_ref().is_some_and(|plan| self.asides_done <= plan.asides().len());
-        Ok(self.let_out(event, values, sensitivity, planned))
+        Ok(self.let_out(event, values, sensitivity))
     }
 
-    fn let_out<'v>(
-        &mut self,
-        event: Event,
-        values: &'v mut [f64],
-        sensitivity: f64,
-        charged: bool,
-    ) -> Released<&'v mut [f64]> {
-        if charged {
-            let sensitivity = Some(sensitivity);
-            self.ledger.record(Charge { event, sensitivity, audience: Audience::Everyone, count: 1 });
-        }
+    fn let_out<'v>(&mut self, event: Event, values: &'v mut [f64], sensitivity: f64) -> Released<&'v mut [f64]> {
+        let charge = Charge { event, sensitivity: Some(sensitivity), audience: Audience::Everyone, count: 1 };
+        self.ledger.record(charge);
         // PRIVACY: charged above. The plan holds no `Reveal`, so every step adds noise for this sensitivity.
         self.noise.perturb(event, sensitivity, values);
         Released::after_charge(values)
@@ -162,19 +151,12 @@ impl<N: Noise + ?Sized> Gate<N> {
 
     /// The next step of the plan; `None` when there is no plan, or it is done.
     pub fn next(&self) -> Option<Event> {
-        let steps = self.plan.as_ref()?.steps();
-        steps.get(self.done).or(steps.last().filter(|_| planted(Bug::FreshNoiseOnResend))).copied()
+        self.plan.as_ref()?.steps().get(self.done).copied()
     }
 
     /// The next aside of the plan; `None` when there is no plan, or its asides are done.
     pub fn next_aside(&self) -> Option<Event> {
-        let asides = self.plan.as_ref()?.asides();
-        asides.get(self.asides_done).or(asides.last().filter(|_| planted(Bug::LossTwiceInATurn))).copied()
-    }
-
-    /// Whether a test lets this release happen although the plan was done before it.
-    fn is_resent(&self) -> bool {
-        planted(Bug::FreshNoiseOnResend) && self.plan.as_ref().is_some_and(|plan| self.done > plan.steps().len())
+        self.plan.as_ref()?.asides().get(self.asides_done).copied()
     }
 
     /// Whether exact values may leave.

@@ -22,7 +22,6 @@ mod noise;
 mod normal;
 pub mod odometer;
 mod plan;
-pub mod planted;
 mod released;
 mod round;
 pub mod sensitivity;

@@ -31,15 +31,13 @@ use super::{
 use crate::{
     Loss, Points, Shard,
     kernel::{self, Arithmetic, Simd},
-    objective,
-    reference::{local::solitary_model, propagation::neighbours_share},
+    reference::propagation::neighbours_share,
     saved,
     vector::{largest_difference, norm},
 };
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, NoLetter, Peers};
 use sottovoce_privacy::{
     Event, Exhausted, Gate, Plan, Public, Released,
-    planted::{Bug, planted},
     sensitivity::{self, Norm},
 };
 
@@ -225,9 +223,6 @@ impl Algorithm for PrivateCoordinateDescent {
             return Ok(State::Alone);
         }
         let mut me = self.joined(shard, cx.peers);
-        if planted(Bug::LocalStart) {
-            cx.outbox.post(Public::declare(&*solitary_model(&me.own.mend(shard))).into());
-        }
         if let Some(warm) = self.config.warm {
             let first = self.first_model(warm, &me.own, shard, cx)?;
             cx.outbox.post(first.as_ref().map(|model| &**model));
@@ -262,8 +257,7 @@ impl Algorithm for PrivateCoordinateDescent {
             let factors = [0.0, inverse_degree, 0.0];
             Public::declare(combine(Terms { factors, ..terms }, gradient)).into()
         } else if cx.gate.next().is_some() {
-            let released = self.release_gradient(&me.own, shard, cx.posts.mine(), gradient, cx.gate)?;
-            let Some(noisy) = released else { return Ok(Activity { moved: 0.0 }) };
+            let noisy = self.release_gradient(&me.own, shard, cx.posts.mine(), gradient, cx.gate)?;
             // theta_i <- (1 - alpha) theta_i + alpha (sum_j W_ij/D_ii theta_j - mu c_i (g + 2 lambda theta_i))  [2018, eq. 6]
             let keep = 1.0 - alpha - 2.0 * alpha * weight * shard.regularization;
             let factors = [keep, alpha * inverse_degree, alpha * weight];
@@ -326,26 +320,19 @@ impl PrivateCoordinateDescent {
     pub(super) fn own(&self, shard: Shard<'_>) -> Own {
         let PrivateCoordinateDescentConfig { trade_off, clip, norm, .. } = self.config;
         let records = shard.points.len();
-        let smoothness = match records {
-            0 => 0.0,
-            _ if planted(Bug::StepSizeFromData) => objective::local_smoothness(&shard).unwrap_or(0.0),
-            _ => self.smoothness + 2.0 * shard.regularization,
-        };
+        let smoothness = if records == 0 { 0.0 } else { self.smoothness + 2.0 * shard.regularization };
         let mended = shard.points.mended();
         let points = mend(shard, mended.as_deref()).points;
-        let norm = if planted(Bug::WrongNorm) { Norm::L2 } else { norm };
-        let limit =
-            |(x, _)| if planted(Bug::ClipAfterNoise) { f64::MAX } else { sensitivity::clip_limit(norm, clip, x) };
-        let sensitivity = if records == 0 { 0.0 } else { sensitivity::of_clipped_mean(clip, records) };
+        let limit = |(x, _)| sensitivity::clip_limit(norm, clip, x);
         Own {
             alpha: 1.0 / (1.0 + trade_off * shard.confidence * smoothness),
-            sensitivity: if planted(Bug::SensitivityWithoutFactorTwo) { 0.5 * sensitivity } else { sensitivity },
+            sensitivity: if records == 0 { 0.0 } else { sensitivity::of_clipped_mean(clip, records) },
             limits: points.iter().map(limit).collect(),
             mended,
         }
     }
 
-    /// g_i + eta at theta, by the next step of the plan, from zeroed memory. Nothing only where a test has planted a mistake.
+    /// g_i + eta at theta, by the next step of the plan, from zeroed memory.
     pub(super) fn release_gradient<'g>(
         &self,
         own: &Own,
@@ -353,21 +340,13 @@ impl PrivateCoordinateDescent {
         theta: &[f64],
         gradient: &'g mut [f64],
         gate: &mut Gate,
-    ) -> Result<Option<Released<&'g mut [f64]>>, Exhausted> {
+    ) -> Result<Released<&'g mut [f64]>, Exhausted> {
         let step = gate.next().ok_or(Exhausted)?;
         assert_eq!(step.norm(), self.config.norm, "gradients are clipped in the norm of the plan's mechanism");
         kernel::vectorized(MeanGradient { shard: own.mend(shard), limits: &own.limits, theta, out: &mut *gradient });
-        if planted(Bug::StopWhenConverged) && norm(gradient) < 0.3 * self.config.clip {
-            return Ok(None);
-        }
-        let exact = planted(Bug::ExactIterate).then(|| gradient.to_vec());
         // PRIVACY: the mean of m_i gradients of norm at most B each. Replacing one record moves it by at most 2 B / m_i,
         // with what rounding adds: `sensitivity::of_clipped_mean`. Charged, then noised, by the plan's next step.
-        let noisy = gate.release(gradient, own.sensitivity)?;
-        Ok(Some(noisy.with_public(Public::declare(exact), |exact, noisy| {
-            exact.iter().for_each(|exact| noisy.copy_from_slice(exact));
-            noisy
-        })))
+        gate.release(gradient, own.sensitivity)
     }
 
     /// theta~_i: a local model near the minimum of the mean loss + lambda_w |theta|^2, with noise, brought back to the ball; zero without
@@ -422,15 +401,8 @@ impl Arithmetic for MeanGradient<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let MeanGradient { shard, limits, theta, out } = self;
-        let centred: Vec<f64>;
-        let mut points = shard.points;
-        if planted(Bug::CentringByOwnMean) {
-            let mean = points.labels.iter().sum::<f64>() / points.len() as f64;
-            centred = points.labels.iter().map(|label| label - mean).collect();
-            points = Points { labels: &centred, ..points };
-        }
-        kernel::add_clipped_gradient_inline(simd, shard.loss, limits, points, theta, out);
-        let records = points.len() as f64;
+        kernel::add_clipped_gradient_inline(simd, shard.loss, limits, shard.points, theta, out);
+        let records = shard.points.len() as f64;
         out.iter_mut().for_each(|value| *value /= records);
     }
 }

@@ -34,11 +34,10 @@ use super::links::Origin;
 use super::private_coordinate_descent::{Own, PrivateCoordinateDescent};
 use super::private_step::{Terms, combine};
 use crate::kernel;
-use crate::reference::{local::solitary_model, propagation::neighbours_share};
+use crate::reference::propagation::neighbours_share;
 use crate::vector::{dot, largest_difference, norm};
 use crate::{Shard, saved};
 use sottovoce_core::{Activity, CannotResume, Cx, PeerId, Peers, Reject, wire::Numbers};
-use sottovoce_privacy::planted::{Bug, planted};
 use sottovoce_privacy::{Exhausted, Public, Released, sensitivity};
 
 /// The hyper-parameters besides those of [`PrivateCoordinateDescent`], before they are checked. All of them are public.
@@ -151,10 +150,7 @@ impl Learner for PrivateDescentByLetters {
     fn turn(&self, me: &mut State, shard: Shard<'_>, turn: Turn, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
         match turn {
             Turn::Models(turn) => me.quota = self.quota(turn),
-            Turn::Graph(turn) if turn > me.told || planted(Bug::LossTwiceInATurn) && turn > 0 => {
-                if planted(Bug::GraphOfLocalModels) {
-                    me.model = Released::from(Public::declare(solitary_model(&me.own.mend(shard))));
-                }
+            Turn::Graph(turn) if turn > me.told => {
                 let bound = self.config.loss_bound.filter(|_| !shard.points.is_empty());
                 if let (Some(bound), Some(_)) = (bound, cx.gate.next_aside()) {
                     me.cost = release_loss(me, shard, bound, cx)?;
@@ -199,8 +195,7 @@ impl Learner for PrivateDescentByLetters {
             let factors = [keep, follow, 0.0];
             Released::from(Public::declare(combine(Terms { factors, ..terms }, gradient)))
         } else if me.updates < me.quota && cx.gate.next().is_some() {
-            let released = self.descent.release_gradient(&me.own, shard, theta, gradient, cx.gate)?;
-            let Some(noisy) = released else { return Ok(Activity { moved: 0.0 }) };
+            let noisy = self.descent.release_gradient(&me.own, shard, theta, gradient, cx.gate)?;
             me.updates += 1;
             let (alpha, weight) = (me.own.alpha, self.descent.config().trade_off * shard.confidence);
             // theta_i <- (1 - alpha) theta_i + alpha (sum_j W_ij/D_ii theta_j - mu c_i (g + 2 lambda theta_i))  [2018, eq. 6]
@@ -290,14 +285,13 @@ fn release_loss(me: &State, shard: Shard<'_>, bound: f64, cx: &mut Cx<'_>) -> Re
     let theta = me.model.as_ref().into_inner();
     let mended = me.own.mend(shard);
     let mut centred = [mean_centred_loss(mended, bound, theta)];
-    let exact = planted(Bug::ExactLoss).then_some(centred[0]);
     // PRIVACY: a mean of m_i numbers in [-B/2, B/2], at a model that was released. Replacing one record moves it by at most
     // B / m_i, with what rounding adds: `sensitivity::of_clipped_mean`. Charged, then noised, by the plan's next aside.
     let noisy = cx.gate.release_aside(&mut centred, sensitivity::of_clipped_mean(0.5 * bound, shard.points.len()))?;
-    // PRIVACY: the exact loss only where a test has planted that mistake.
-    let public = Public::declare((exact, bound, shard.confidence, shard.regularization * dot(theta, theta)));
-    Ok(noisy.with_public(public, |(exact, bound, confidence, penalty), noisy| {
-        let loss = (exact.unwrap_or(noisy[0]) + 0.5 * bound).clamp(0.0, bound);
+    // PRIVACY: bound, confidence and regularization follow from the task and m_i; the model was released.
+    let public = Public::declare((bound, shard.confidence, shard.regularization * dot(theta, theta)));
+    Ok(noisy.with_public(public, |(bound, confidence, penalty), noisy| {
+        let loss = (noisy[0] + 0.5 * bound).clamp(0.0, bound);
         confidence * (loss + penalty)
     }))
 }
@@ -307,7 +301,7 @@ pub(super) fn mean_centred_loss(shard: Shard<'_>, bound: f64, theta: &[f64]) -> 
     let half = 0.5 * bound;
     let one = |(x, y): (&[f64], f64)| {
         let loss = shard.loss.value(kernel::dot(theta, x), y);
-        let cut = if loss <= bound || planted(Bug::UnboundedLoss) { loss } else { bound };
+        let cut = if loss <= bound { loss } else { bound };
         cut - half
     };
     shard.points.iter().map(one).sum::<f64>() / shard.points.len() as f64

@@ -18,10 +18,7 @@
 use super::config::ConfigError;
 use crate::vector::{add_scaled, dot};
 use crate::{Loss, Points};
-use sottovoce_privacy::{
-    planted::{Bug, planted},
-    sensitivity::{Norm, clip_limit},
-};
+use sottovoce_privacy::sensitivity::{Norm, clip_limit};
 
 /// The part of the way from zero to the minimum that may be left. Noise is far larger.
 const LEFT: f64 = 1e-6;
@@ -120,8 +117,7 @@ impl LocalSteps {
     fn scaled(&self, points: Points<'_>) -> Vec<f64> {
         let mut features = points.features.to_vec();
         for row in features.chunks_exact_mut(points.dimension) {
-            let most = if planted(Bug::WarmStartOfAnyPoint) { f64::MAX } else { clip_limit(Norm::L2, 1.0, row) };
-            let factor = (1.0 / self.bound).min(most);
+            let factor = (1.0 / self.bound).min(clip_limit(Norm::L2, 1.0, row));
             row.iter_mut().for_each(|value| *value *= factor);
         }
         features

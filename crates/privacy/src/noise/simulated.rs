@@ -3,7 +3,6 @@
 use super::{Exact, Idealized, NoNoise, Noise, sealed::Sealed};
 use crate::Event;
 use crate::audit::{Recording, Replaying};
-use crate::planted::{Bug, planted};
 use rand_chacha::ChaCha20Rng;
 
 /// The noise of a simulated agent. A real peer does not take it.
@@ -25,8 +24,6 @@ impl Sealed for Simulated {}
 
 impl Noise for Simulated {
     fn perturb(&mut self, event: Event, sensitivity: f64, values: &mut [f64]) {
-        let sensitivity = if planted(Bug::ScaleHalved) && self.draws() { 0.5 * sensitivity } else { sensitivity };
-        let exact = if planted(Bug::NoNoiseOnOneCoordinate) && self.draws() { values.first().copied() } else { None };
         match self {
             Simulated::None => NoNoise.perturb(event, sensitivity, values),
             Simulated::Idealized(noise) => noise.perturb(event, sensitivity, values),
@@ -34,15 +31,5 @@ impl Noise for Simulated {
             Simulated::Recording(noise) => noise.perturb(event, sensitivity, values),
             Simulated::Replaying(noise) => noise.perturb(event, sensitivity, values),
         }
-        if let Some(exact) = exact {
-            values[0] = exact;
-        }
-    }
-}
-
-impl Simulated {
-    /// Whether it makes noise of its own.
-    fn draws(&self) -> bool {
-        !matches!(self, Simulated::Recording(_) | Simulated::Replaying(_))
     }
 }
