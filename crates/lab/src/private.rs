@@ -202,16 +202,45 @@ pub fn spent(privacy: &Privacy, ledgers: &[Ledger]) -> Vec<(&'static str, f64)> 
     AccountantName::ALL.iter().map(|&name| (name.name(), most(name))).collect()
 }
 
-/// What a careful reader should know about a task's delta.
+/// An epsilon beyond this bounds a likelihood ratio by more than e^20, five hundred million: no attack is excluded by it.
+const EPSILON_LARGE: f64 = 20.0;
+
+/// From this delta on, whatever m is, one failure in a hundred is allowed.
+const DELTA_LARGE: f64 = 0.01;
+
+/// A delta within this factor of 1/m is near it.
+const NEAR: f64 = 10.0;
+
+/// What a careful reader should know about a task's budget. Nothing is refused for it: simulations of papers are entitled to large budgets.
+/// All of it follows from the task and from numbers of points, which are public.
 pub fn warnings(privacy: &Privacy, problem: &Problem) -> Vec<String> {
-    let delta = privacy.delta;
+    let Privacy { epsilon, delta, .. } = *privacy;
     let mut warnings = Vec::new();
     let most = problem.data.largest();
     let exposed = (0..problem.agents() as u32).filter(|&id| delta * problem.data.size(PeerId(id)) as f64 > 1.0).count();
+    if epsilon > EPSILON_LARGE {
+        warnings.push(format!(
+            "epsilon = {epsilon} is above {EPSILON_LARGE}: it allows a record to be told apart almost surely, so it promises next to \
+             nothing. Choose an epsilon of a few units."
+        ));
+    }
     if exposed > 0 {
         warnings.push(format!(
             "delta = {delta} exceeds 1/m for {exposed} agents (the largest has {most} points): a mechanism that publishes one \
              record in {most} would pass. Choose a delta well below 1/m."
+        ));
+    } else if delta * most as f64 * NEAR > 1.0 {
+        warnings.push(format!(
+            "delta = {delta} is near 1/m (the largest agent has {most} points): a mechanism that publishes one record outright in one run \
+             of {} would pass. Choose a delta well below 1/m.",
+            (1.0 / (delta * most as f64)).ceil()
+        ));
+    }
+    if delta >= DELTA_LARGE {
+        warnings.push(format!(
+            "delta = {delta} allows the guarantee to fail altogether in one case of {}. Choose a delta below {DELTA_LARGE}, and well below \
+             1/m.",
+            (1.0 / delta).floor()
         ));
     }
     if delta * problem.agents() as f64 > 1.0 {

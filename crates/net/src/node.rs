@@ -62,7 +62,8 @@ pub enum Fault {
     /// Somebody has seen more than the store knows of.
     #[error(
         "neighbour {neighbour:?} has seen message {seen} of this peer, and the store ends at {own}: it was rolled back, copied or lost, so \
-         its budget cannot be trusted; accepted: the newest store of this peer, or a new task with a new budget"
+         its budget cannot be trusted; accepted: the newest store of this peer, or a new task, whose budget ADDS to all that this one may have \
+         spent on the same records"
     )]
     RolledBack {
         /// Who says so.

@@ -26,9 +26,9 @@ use thiserror::Error;
 pub const FORMAT: u32 = 1;
 
 const RECORD: [u8; 4] = *b"SVO1";
-pub(crate) const MARK_BYTES: usize = 8;
+const MARK_BYTES: usize = 8;
 const HEAD_BYTES: usize = 16;
-pub(crate) const DIGEST_BYTES: usize = 32;
+const DIGEST_BYTES: usize = 32;
 const SEAL_BYTES: usize = 32;
 
 /// A log is written anew when it is this many times as long as it would then be,
@@ -158,7 +158,7 @@ pub enum StoreError {
     /// A finished record is not what it was.
     #[error(
         "the store is damaged in record {record}: charges may be lost, so nothing will be sent; accepted: a backup that is as new, or a \
-         new task with a new budget"
+         new task, whose budget ADDS to all that this one may have spent on the same records"
     )]
     Damaged {
         /// Which.
@@ -174,8 +174,8 @@ pub enum StoreError {
     },
     /// The data are not those whose budget it holds.
     #[error(
-        "the data have changed since the store was made, and its budget belongs to the old ones; accepted: the old data, or a new task \
-         with a new budget"
+        "the data have changed since the store was made, and its budget belongs to the old ones; accepted: the old data, or a new task, \
+         whose budget ADDS to what this one has spent on every record that is in both"
     )]
     OtherData,
     /// An earlier write failed.
@@ -332,19 +332,19 @@ fn encode<T: Serialize>(value: &T) -> Vec<u8> {
 }
 
 /// What a log holds.
-pub(crate) struct Log<'b> {
-    pub payloads: Vec<&'b [u8]>,
+struct Log<'b> {
+    payloads: Vec<&'b [u8]>,
     mark: [u8; MARK_BYTES],
     /// Of the last record.
     digest: Digest,
     /// Where the last record and its seal end.
     end: usize,
     /// Whether it ends with a sealed record.
-    pub is_clean: bool,
+    is_clean: bool,
 }
 
 impl<'b> Log<'b> {
-    pub fn parse(bytes: &'b [u8]) -> Result<Self, StoreError> {
+    fn parse(bytes: &'b [u8]) -> Result<Self, StoreError> {
         let (payloads, mark, digest) = (Vec::new(), [0; MARK_BYTES], [0; DIGEST_BYTES]);
         let mut log = Log { payloads, mark, digest, end: 0, is_clean: true };
         // A record without a seal is the last one.
@@ -371,7 +371,7 @@ impl<'b> Log<'b> {
 }
 
 /// How the seals of a store begin.
-pub(crate) fn mark(first: &Digest) -> [u8; MARK_BYTES] {
+fn mark(first: &Digest) -> [u8; MARK_BYTES] {
     first[..MARK_BYTES].try_into().expect("a part of a digest")
 }
 
@@ -388,7 +388,7 @@ fn next<'b>(bytes: &'b [u8], number: u64, digest: &mut Digest) -> Option<(&'b [u
     })
 }
 
-pub(crate) fn record(number: u64, before: &Digest, payload: &[u8]) -> (Vec<u8>, Digest) {
+fn record(number: u64, before: &Digest, payload: &[u8]) -> (Vec<u8>, Digest) {
     let digest = chained(number, before, payload);
     let length = u32::try_from(payload.len()).expect("a step has less than 4 GiB");
     let mut bytes = Vec::with_capacity(HEAD_BYTES + payload.len() + DIGEST_BYTES + SEAL_BYTES);
@@ -400,7 +400,7 @@ pub(crate) fn record(number: u64, before: &Digest, payload: &[u8]) -> (Vec<u8>, 
     (bytes, digest)
 }
 
-pub(crate) fn seal(mark: &[u8; MARK_BYTES], number: u64, digest: &Digest) -> [u8; SEAL_BYTES] {
+fn seal(mark: &[u8; MARK_BYTES], number: u64, digest: &Digest) -> [u8; SEAL_BYTES] {
     let mut bytes = [0; SEAL_BYTES];
     bytes[..8].copy_from_slice(mark);
     bytes[8..16].copy_from_slice(&number.to_le_bytes());
@@ -408,7 +408,7 @@ pub(crate) fn seal(mark: &[u8; MARK_BYTES], number: u64, digest: &Digest) -> [u8
     bytes
 }
 
-pub(crate) fn chained(number: u64, before: &Digest, payload: &[u8]) -> Digest {
+fn chained(number: u64, before: &Digest, payload: &[u8]) -> Digest {
     let mut hash = Sha256::new();
     hash.update(before);
     hash.update(number.to_le_bytes());
