@@ -1,8 +1,9 @@
 //! `sottovoce audit`: tries to prove the privacy claim of a task wrong.
 
-use crate::{Output, screen, train::describe};
+use crate::{Output, screen};
 use sottovoce_lab::audit::{Audit, AuditSettings, audit};
 use sottovoce_lab::error::Mistake;
+use sottovoce_lab::facts::{Origin, PublicFacts};
 use sottovoce_lab::load::load;
 use sottovoce_lab::plot::number;
 use sottovoce_lab::task::Task;
@@ -36,7 +37,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<Verdict, Halt> {
     screen::watch_for_stop();
     let loaded = load(&Task::read(&arguments.task)?)?;
     if !output.quiet && !output.json && loaded.task.privacy.is_some() {
-        screen::say(describe(&loaded))?;
+        screen::say(PublicFacts::of(&loaded).describe(Origin::Simulator))?;
     }
     let bar = screen::Bar::new(output, "audit");
     let settings = AuditSettings::for_trials(arguments.trials, arguments.seed);

@@ -1,9 +1,11 @@
 //! `sottovoce demo`: what collaboration brings, on a task made up on the spot.
 
-use crate::train::{describe, spent, swept};
+use crate::train::{spent, swept};
 use crate::{Output, RunArguments, data::LinearArguments, screen};
 use sottovoce_core::PeerId;
+use sottovoce_lab::artefacts::{Command, names};
 use sottovoce_lab::error::Mistake;
+use sottovoce_lab::facts::{Origin, PublicFacts};
 use sottovoce_lab::folder::Folder;
 use sottovoce_lab::generate::{self, LinearOptions};
 use sottovoce_lab::load::{Loaded, load};
@@ -36,8 +38,8 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     screen::watch_for_stop();
     let LinearArguments { agents, dimension, seed } = arguments.size;
     let place = |name: &str| arguments.out.join(name);
-    let folder = Folder::begin(&place("run"), true, run_folder::FILES)?;
-    let private_folder = Folder::begin(&place("private-run"), true, run_folder::FILES)?;
+    let folder = Folder::begin(&place("run"), true, &names(Command::Train))?;
+    let private_folder = Folder::begin(&place("private-run"), true, &names(Command::Train))?;
     generate::write(&LinearOptions { private: true, ..arguments.size.options() }, &place("task"), true)?;
     let read = |file: &str| {
         let mut task = Task::read(&place("task").join(file))?;
@@ -46,7 +48,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     };
     let (loaded, private) = (read("task.toml")?, read(generate::PRIVATE_FILE)?);
     if !output.quiet && !output.json {
-        screen::say(format!("{}\n", describe(&loaded)))?;
+        screen::say(format!("{}\n", PublicFacts::of(&loaded).describe(Origin::Simulator)))?;
     }
     let mut softer = loaded.clone();
     softer.problem.trade_off = PROPAGATION_TRADE_OFF;
@@ -91,8 +93,9 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
 fn tell_private(loaded: &Loaded, summary: &Summary, runs: &[Trained; 2]) -> Result<(), Mistake> {
     let [alone, private] = runs;
     screen::say(
-        "\nPrivately, on the same points scaled to a length of at most 1, beside local models on these scaled points:\n",
+        "\nPrivately, on the same points scaled to a length of at most 1, beside local models on these scaled points.",
     )?;
+    screen::say(format!("{}\n", PublicFacts::of(loaded).privacy_line(Origin::Simulator)))?;
     let header = ["models", "test accuracy", "gain", "agents gain", "lose"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     let home = private.home.as_ref().map(|home| ("home, kept", &home.scores));

@@ -21,7 +21,8 @@ use std::process::ExitCode;
 /// Many people or institutions, each with a small private data set, learn better personal models together. One task file
 /// says what all agents agreed to learn; `train` shows on one machine what collaboration would bring to each of them.
 ///
-/// With `[privacy]` in the task, everything that leaves an agent is differentially private. Without it epsilon = infinity, and every
+/// With `[privacy]` in the task, everything that leaves a real peer is differentially private; `train` simulates that with noise from a
+/// seed, which protects nobody. Without it epsilon = infinity, and every
 /// ledger says so.
 #[derive(Parser)]
 #[command(name = "sottovoce", version, arg_required_else_help = true, after_help = EXAMPLES)]

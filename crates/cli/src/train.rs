@@ -1,16 +1,16 @@
 //! `sottovoce train`.
 
 use crate::{OutArguments, Output, RunArguments, screen};
+use sottovoce_lab::artefacts::{Command, names};
 use sottovoce_lab::baselines::baselines;
+use sottovoce_lab::facts::{GUARANTEE_IN_WORDS, Origin, PublicFacts};
 use sottovoce_lab::folder::Folder;
 use sottovoce_lab::load::{Loaded, load};
 use sottovoce_lab::outlook::outlook;
 use sottovoce_lab::plot::number;
-use sottovoce_lab::private;
-use sottovoce_lab::report::Sweep;
 use sottovoce_lab::report::bound_or_infinity;
 use sottovoce_lab::run_folder::{self, Accounting, Summary};
-use sottovoce_lab::sweep::sweep;
+use sottovoce_lab::sweep::{Sweep, sweep};
 use sottovoce_lab::task::{AccountantName, Task};
 use sottovoce_lab::train::{Halt, Trained, train};
 use std::path::PathBuf;
@@ -48,19 +48,21 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     }
     if arguments.dry_run {
         let loaded = load(&task)?;
-        screen::warn(output, &warnings(&loaded));
+        let facts = PublicFacts::of(&loaded);
+        screen::warn(output, &facts.warnings);
         if output.json {
             screen::say(sizes(&loaded))?;
         } else if !output.quiet {
-            screen::say(format!("{}\nNothing was run: --dry-run.", describe(&loaded)))?;
+            screen::say(format!("{}\nNothing was run: --dry-run.", facts.describe(Origin::Simulator)))?;
         }
         return Ok(());
     }
-    let folder = Folder::begin(&arguments.out.out, arguments.out.force, run_folder::FILES)?;
+    let folder = Folder::begin(&arguments.out.out, arguments.out.force, &names(Command::Train))?;
     let loaded = load(&task)?;
-    screen::warn(output, &warnings(&loaded));
+    let facts = PublicFacts::of(&loaded);
+    screen::warn(output, &facts.warnings);
     if !output.quiet && !output.json {
-        screen::say(describe(&loaded))?;
+        screen::say(facts.describe(Origin::Simulator))?;
     }
     let threads = arguments.run.threads();
     let bar = screen::Bar::new(output, loaded.task.algorithm.name());
@@ -103,10 +105,6 @@ pub fn swept(loaded: &Loaded, trained: &Trained, threads: usize, output: Output)
     sweep(loaded, trained, threads, &mut |done, total| bar.count(done, total)).map(Some)
 }
 
-fn warnings(loaded: &Loaded) -> Vec<String> {
-    loaded.task.privacy.map_or(Vec::new(), |privacy| private::warnings(&privacy, &loaded.problem))
-}
-
 /// What would run, for programs.
 fn sizes(loaded: &Loaded) -> serde_json::Value {
     let problem = &loaded.problem;
@@ -124,29 +122,13 @@ fn sizes(loaded: &Loaded) -> serde_json::Value {
     sizes
 }
 
-/// What is about to run, in a line or two.
-pub fn describe(loaded: &Loaded) -> String {
-    let problem = &loaded.problem;
-    format!(
-        "{}: {} agents, {}, {} training points, {}; {}\n{}",
-        loaded.task.name,
-        number::count(problem.agents() as u64),
-        loaded.dimension_in_words(),
-        number::count(problem.data.len() as u64),
-        loaded.edges_in_words(),
-        loaded.task.algorithm.name(),
-        run_folder::privacy_line(&loaded.task)
-    ) + &outlook(loaded).map_or(String::new(), |outlook| format!("\n{}", outlook.plan_in_words()))
-        + &loaded.warning().map_or(String::new(), |warning| format!("\nwarning: {warning}"))
-}
-
 /// What was spent, in a line.
 pub fn spent(accounting: &Accounting, delta: f64) -> String {
     let by = |name: &str| bound_or_infinity(accounting.epsilon[name].into());
     let others = AccountantName::ALL.iter().map(|other| other.name()).filter(|&name| name != accounting.accountant);
     let others: Vec<String> = others.map(|name| format!("{} by {name}", by(name))).collect();
     format!(
-        "Spent: epsilon = {} of {} at delta = {}, by {} ({}).",
+        "Spent: epsilon = {} of {} at delta = {}, by {} ({}), {GUARANTEE_IN_WORDS}; simulated.",
         by(accounting.accountant),
         number::bound(accounting.budget),
         number::bound(delta),

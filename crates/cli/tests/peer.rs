@@ -95,17 +95,17 @@ fn two_peers_learn_and_their_owners_ask_predict_and_stop() {
     }
     assert!(refused(place, "peer start ann").contains("another process uses this store"));
     let while_running = done(place, "peer predict ann ann.csv");
-    assert_eq!(while_running.lines().next(), Some("prediction,margin"));
+    assert_eq!(while_running.lines().next(), Some("prediction,probability,margin"));
     ann.stop();
     // What is within the tolerance may still have moved.
     let stopped = done(place, "peer predict ann ann.csv");
-    assert!(distance(&column(&stopped, 1), &column(&while_running, 1)) < 1e-5, "{stopped}");
+    assert!(distance(&column(&stopped, 2), &column(&while_running, 2)) < 1e-5, "{stopped}");
     let status = ann.status();
     assert_eq!((&status["running"], status["epsilon_spent"].as_str()), (&false.into(), Some("infinity")));
     assert!(!ann.folder().join("admin.json").exists());
     // Predictions are those of the model, by name of the feature and not by place.
     let model = ann.post();
-    let first = column(&stopped, 1)[0];
+    let first = column(&stopped, 2)[0];
     let data = read(place, "ann.csv");
     let point = [column(&data, 2)[0], column(&data, 3)[0]];
     assert!((first - point[0] * model[0] - point[1] * model[1]).abs() < 1e-12);
@@ -189,12 +189,13 @@ fn private_peers_spend_their_plan_and_keep_a_home_model() {
     // The home model and not the broadcast, which is mostly noise.
     let home = read(place, "ann/home.csv");
     let home = [column(&home, 0)[0], column(&home, 1)[0]];
-    let margin: f64 =
-        predicted.lines().nth(1).and_then(|line| line.split(',').nth(1)).expect("a margin").parse().expect("a number");
+    assert_eq!(predicted.lines().next(), Some("prediction,probability"), "no margin of a home model");
+    let probability = column(&predicted, 1)[0];
     let data = read(place, "ann.csv");
     let point = [column(&data, 2)[0], column(&data, 3)[0]];
     let length = point[0].hypot(point[1]).max(1.0);
-    assert!((margin - (point[0] * home[0] + point[1] * home[1]) / length).abs() < 1e-12);
+    let margin = (point[0] * home[0] + point[1] * home[1]) / length;
+    assert!((probability - 1.0 / (1.0 + (-margin).exp())).abs() <= 0.005 + 1e-12, "{predicted}");
     let releases: u64 = ann.step().expect("a step").ledger.releases();
     assert_eq!(releases, 3, "the plan and nothing else");
     // Nothing more is ever said.

@@ -57,7 +57,9 @@ fn a_private_run_says_its_budget_what_was_spent_and_who_gains() {
     let place = place(SMALL);
     let text = done(place.path(), "train task/private.toml --out run");
     for words in [
-        "(1.05, 0.006738)-differentially private",
+        "SIMULATION: the noise comes from the seed",
+        "nothing here is protected",
+        "(1.05, 0.006738)-differentially private, for one record replaced by another, against everyone",
         "Each agent releases 1 update with Gaussian noise",
         "as broadcast",
         "agents gain with their home model",
@@ -68,7 +70,8 @@ fn a_private_run_says_its_budget_what_was_spent_and_who_gains() {
     }
     let page = read(place.path(), "run/report.html");
     let parts = [
-        "With home models, private collaboration",
+        "In this simulation, private collaboration with home models",
+        "This was a simulation",
         "broadcast models",
         "home models",
         "<h2>Privacy</h2>",
@@ -129,15 +132,40 @@ fn a_dry_run_of_a_private_task_shows_its_plan_and_writes_nothing() {
 }
 
 #[test]
+fn deltas_near_one_over_m_and_epsilons_above_twenty_get_a_loud_word_and_no_refusal() {
+    let place = place(SMALL);
+    // The example that the program itself generates has such a delta.
+    variant(place.path(), "near", &[]);
+    variant(place.path(), "wide", &[("epsilon", "epsilon = 21.0"), ("delta", "delta = 1e-6")]);
+    variant(place.path(), "good", &[("epsilon", "epsilon = 20.0"), ("delta", "delta = 1e-6")]);
+    for (task, says) in [("near", Some("delta = 0.0067")), ("wide", Some("epsilon = 21 is above 20")), ("good", None)] {
+        let output = sottovoce(place.path(), &format!("train task/{task}.toml --out {task} --no-sweep"));
+        assert!(output.status.success(), "{task}");
+        let warned = String::from_utf8(output.stderr).expect("text");
+        let summary: Value = serde_json::from_str(&read(place.path(), &format!("{task}/summary.json"))).expect("JSON");
+        let noted = summary["accounting"]["warnings"].to_string();
+        let page = read(place.path(), &format!("{task}/report.html"));
+        match says {
+            Some(says) => {
+                assert!(warned.starts_with(&format!("warning: {says}")) && noted.contains(says), "{warned} {noted}");
+                assert!(page.contains(&format!("Warning: {says}")), "{task}");
+            }
+            None => assert!(warned.is_empty() && noted == "[]", "{warned} {noted}"),
+        }
+    }
+}
+
+#[test]
 fn a_delta_that_is_too_large_is_warned_about_on_the_screen_and_in_the_report() {
     let place = place(SMALL);
     variant(place.path(), "loose", &[("delta", "delta = 0.2")]);
     let output = sottovoce(place.path(), "train task/loose.toml --out run --no-sweep");
+    assert!(output.status.success(), "a loud word, not a refusal");
     let error = String::from_utf8(output.stderr).expect("text");
     assert!(error.starts_with("warning: delta = 0.2 exceeds 1/m") && error.contains("exceeds 1/n"), "{error}");
     assert!(read(place.path(), "run/report.html").contains("Warning: delta = 0.2 exceeds 1/m"));
     let summary: Value = serde_json::from_str(&read(place.path(), "run/summary.json")).expect("JSON");
-    assert_eq!(summary["accounting"]["warnings"].as_array().map(Vec::len), Some(2));
+    assert_eq!(summary["accounting"]["warnings"].as_array().map(Vec::len), Some(3));
 }
 
 /// CHECK 02.i: what is reported is what the ledger comes to.

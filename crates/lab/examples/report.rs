@@ -75,6 +75,7 @@ fn invented() -> Report {
         reproduce: vec!["sottovoce train task.toml --out run --seed 1".into()],
         task: "name = \"linear-100\"\nalgorithm = \"coordinate-descent\"\n\n[run]\nwakes-per-agent = 200\n".into(),
         digest: "0123456789abcdef".repeat(4),
+        digest_in_words: "Digest of the task, the models and the ledger",
         version: env!("CARGO_PKG_VERSION").into(),
     }
 }

@@ -1,10 +1,12 @@
 //! Task files, data, metrics, run directories and reports: everything between a user's files and a run.
 
+pub mod artefacts;
 pub mod audit;
 pub mod baselines;
 pub mod data;
 pub mod describe;
 pub mod error;
+pub mod facts;
 pub mod folder;
 pub mod generate;
 pub mod graph;
@@ -27,4 +29,3 @@ pub mod sweep;
 pub mod task;
 pub mod thesis_table;
 pub mod train;
-pub mod workers;

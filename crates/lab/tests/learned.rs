@@ -9,7 +9,7 @@ use sottovoce_lab::generate::{self, LinearOptions};
 use sottovoce_lab::load::{Loaded, load};
 use sottovoce_lab::task::{Algorithm, Task};
 use sottovoce_lab::train::{Trained, train};
-use sottovoce_lab::{learned, run_folder};
+use sottovoce_lab::{artefacts, learned, run_folder};
 use std::ops::ControlFlow;
 use tempfile::TempDir;
 
@@ -38,7 +38,8 @@ fn run_on(loaded: &Loaded, threads: usize) -> Trained {
 }
 
 fn write(place: &TempDir, name: &str, loaded: &Loaded, runs: &[&Trained]) -> run_folder::Summary {
-    let folder = Folder::begin(&place.path().join(name), true, run_folder::FILES).expect("a folder");
+    let folder =
+        Folder::begin(&place.path().join(name), true, &artefacts::names(artefacts::Command::Train)).expect("a folder");
     let summary = run_folder::write(&folder, loaded, runs, vec!["again".to_owned()], None).expect("written");
     folder.finish().expect("in its place");
     summary

@@ -10,7 +10,7 @@ use sottovoce_lab::score::mean_and_deviation;
 use sottovoce_lab::sweep::sweep;
 use sottovoce_lab::task::{Algorithm, GraphSource, Task};
 use sottovoce_lab::train::{Trained, train};
-use sottovoce_lab::{ledger_file, private, run_folder};
+use sottovoce_lab::{artefacts, ledger_file, private, run_folder};
 use sottovoce_privacy::{Charge, Event, Ledger};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -258,7 +258,8 @@ fn a_run_has_its_comparisons_its_sweep_and_its_directory() {
     }
     let swept = sweep(&loaded, &trained, 1, &mut |_, _| ControlFlow::Continue(())).expect("a sweep");
     assert!(swept.epsilons.len() > 3 && swept.updates.is_empty(), "{swept:?}");
-    let folder = Folder::begin(&place.path().join("run"), true, run_folder::FILES).expect("a folder");
+    let folder =
+        Folder::begin(&place.path().join("run"), true, &artefacts::names(artefacts::Command::Train)).expect("a folder");
     let runs: Vec<_> = beside.runs.iter().chain([&trained]).collect();
     let summary = run_folder::write(&folder, &loaded, &runs, vec!["again".to_owned()], Some(swept)).expect("written");
     folder.finish().expect("in its place");

@@ -24,13 +24,13 @@ pub trait Disk {
 #[derive(Debug)]
 pub struct FileDisk {
     folder: PathBuf,
-    name: &'static str,
     file: File,
     /// Held while this value lives; the system lets go of it when the process ends, however it ends.
-    _lock: Option<File>,
+    _lock: File,
 }
 
 const LOG: &str = "store.log";
+const LOG_NEW: &str = "store.log.new";
 const LOCK: &str = "store.lock";
 
 /// The largest file that is read.
@@ -42,47 +42,32 @@ impl FileDisk {
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when another process has it.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        FileDisk::open_named(folder, LOG, Some(LOCK))
-    }
-
-    /// The same for a file of another name; without a lock where another file's lock is for both.
-    pub(crate) fn open_named(folder: &Path, name: &'static str, lock: Option<&str>) -> io::Result<Self> {
         make_private_folder(folder)?;
-        let lock = lock.map(|lock| locked(&folder.join(lock))).transpose()?;
-        let file = open_log(folder, name)?;
+        let lock = private().read(true).append(true).create(true).open(folder.join(LOCK))?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => io::Error::new(io::ErrorKind::WouldBlock, "another process uses this store"),
+            TryLockError::Error(error) => error,
+        })?;
+        let file = open_log(folder)?;
         sync_folder(folder)?;
-        Ok(FileDisk { folder: folder.to_owned(), name, file, _lock: lock })
+        Ok(FileDisk { folder: folder.to_owned(), file, _lock: lock })
     }
-}
-
-fn locked(file: &Path) -> io::Result<File> {
-    let lock = private().read(true).append(true).create(true).open(file)?;
-    lock.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => io::Error::new(io::ErrorKind::WouldBlock, "another process uses this store"),
-        TryLockError::Error(error) => error,
-    })?;
-    Ok(lock)
 }
 
 /// A store's file, to be looked at and not changed, also while a peer uses it.
 #[derive(Debug)]
-pub struct Glance(PathBuf, &'static str);
+pub struct Glance(PathBuf);
 
 impl Glance {
     /// The store in a folder.
     pub fn at(folder: &Path) -> Self {
-        Glance::named(folder, LOG)
-    }
-
-    /// A file of another name.
-    pub(crate) fn named(folder: &Path, name: &'static str) -> Self {
-        Glance(folder.to_owned(), name)
+        Glance(folder.to_owned())
     }
 }
 
 impl Disk for Glance {
     fn read(&mut self) -> io::Result<Vec<u8>> {
-        read_log(&self.0, self.1)
+        read_log(&self.0)
     }
 
     fn append(&mut self, _bytes: &[u8]) -> io::Result<()> {
@@ -98,9 +83,9 @@ impl Disk for Glance {
     }
 }
 
-fn read_log(folder: &Path, name: &str) -> io::Result<Vec<u8>> {
+fn read_log(folder: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let mut file = match File::open(folder.join(name)) {
+    let mut file = match File::open(folder.join(LOG)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(bytes),
         opened => opened?,
     };
@@ -113,7 +98,7 @@ fn read_log(folder: &Path, name: &str) -> io::Result<Vec<u8>> {
 
 impl Disk for FileDisk {
     fn read(&mut self) -> io::Result<Vec<u8>> {
-        read_log(&self.folder, self.name)
+        read_log(&self.folder)
     }
 
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -125,19 +110,19 @@ impl Disk for FileDisk {
     }
 
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let (new, log) = (self.folder.join(format!("{}.new", self.name)), self.folder.join(self.name));
+        let (new, log) = (self.folder.join(LOG_NEW), self.folder.join(LOG));
         let mut file = private().write(true).create(true).truncate(true).open(&new)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         std::fs::rename(&new, &log)?;
         sync_folder(&self.folder)?;
-        self.file = open_log(&self.folder, self.name)?;
+        self.file = open_log(&self.folder)?;
         Ok(())
     }
 }
 
-fn open_log(folder: &Path, name: &str) -> io::Result<File> {
-    private().read(true).append(true).create(true).open(folder.join(name))
+fn open_log(folder: &Path) -> io::Result<File> {
+    private().read(true).append(true).create(true).open(folder.join(LOG))
 }
 
 /// Options for files that nobody else may read.
@@ -157,6 +142,6 @@ pub fn make_private_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// A new name is safe only when its folder is.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }

@@ -4,9 +4,10 @@
 //! a neighbour is the version with the highest sequence number that reached it, never the one that arrived last.
 
 use crate::{
-    Counters, Faults,
-    agent::{Agent, STILL_WAKES, Stage},
+    Faults,
+    agent::{Agent, Stage},
     faults::Weather,
+    simulation::{Counters, STILL_WAKES},
 };
 use sottovoce_core::{Algorithm, Graph, Outbox, PeerId, Posts, Rows, Time, UNHEARD};
 use std::{cmp::Ordering, collections::BinaryHeap};

@@ -2,7 +2,7 @@
 
 use crate::peer::{Admin, Asked};
 use sottovoce_lab::error::Mistake;
-use sottovoce_lab::report::Sample;
+use sottovoce_lab::facts::Traffic;
 use sottovoce_net::status::{Phase, Status};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -175,12 +175,11 @@ impl Round {
         all
     }
 
-    pub fn sample(&self) -> Sample {
-        Sample {
+    pub fn traffic(&self) -> Traffic {
+        Traffic {
             wakes: self.statuses().map(|status| status.wakes).sum(),
             vectors_sent: self.sum("vectors_sent"),
             bytes_sent: self.sum("bytes_sent"),
-            ..Sample::default()
         }
     }
 }

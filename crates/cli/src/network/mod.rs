@@ -6,13 +6,15 @@ mod show;
 use crate::peer::{KEY_FILE, PeerText, neighbour_snippet, peer_text, write_key};
 use crate::{OutArguments, Output, screen};
 use children::{Children, Settled};
+use sottovoce_lab::artefacts::{Command, names};
 use sottovoce_lab::error::Mistake;
+use sottovoce_lab::facts::{GUARANTEE_IN_WORDS, Origin, PublicFacts, Traffic};
 use sottovoce_lab::folder::Folder;
 use sottovoce_lab::load::{Loaded, load};
-use sottovoce_lab::peer::{Gathered, PEER_FILE, PeerFile, Share, Tally, check_task, is_learned, shares};
+use sottovoce_lab::peer::{Gathered, PEER_FILE, PeerFile, Share, Tally, check_task, shares};
 use sottovoce_lab::plot::number;
-use sottovoce_lab::report::{Sample, bound_or_infinity};
-use sottovoce_lab::run_folder::{self, Summary};
+use sottovoce_lab::report::bound_or_infinity;
+use sottovoce_lab::run_folder::Summary;
 use sottovoce_lab::task::Task;
 use sottovoce_lab::train::Halt;
 use sottovoce_net::disk::make_private_folder;
@@ -27,8 +29,9 @@ use std::time::{Duration, Instant};
 /// A rehearsal of a real network: real processes, sockets and stores, on loopback. Each agent's folder, with its key, its rows of the
 /// data and its store, is made under DIR/peers, and can be looked at with `peer status` and `peer predict` afterwards.
 ///
-/// The run directory is made of posts, ledgers and counters only: what others may see. Home models and scores stay in the
-/// peers' folders unless you say --reveal.
+/// The run directory is made of public facts and of what peers told each other: what others may see. No score, loss or digest of data is
+/// in it, and home models stay in the peers' folders, unless you say --reveal. The folder DIR/peers is never for others: everyone's data,
+/// keys and home models are there.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The task file
@@ -45,7 +48,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 600.0)]
     time_limit: f64,
 
-    /// Put home models, scores and the objective into the run directory: they are made of exact data, so it is not private
+    /// Put home models, scores, losses and the objective into the run directory: they are made of exact data, so it is not private
     #[arg(long)]
     reveal: bool,
 }
@@ -70,8 +73,8 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     // Without a handler Ctrl-C ends this process, and its children follow when they notice.
     drop(ctrlc::set_handler(move || seen.store(true, Ordering::SeqCst)));
     let task = Task::read(&arguments.task)?;
-    let files: Vec<&str> = run_folder::FILES.iter().copied().chain(["peers"]).collect();
-    let folder = Folder::begin(&arguments.out.out, arguments.out.force, &files)?;
+    // Of either kind of run: one is replaced by the other.
+    let folder = Folder::begin(&arguments.out.out, arguments.out.force, &names(Command::NetworkRevealed))?;
     let loaded = load(&task)?;
     check_task(&loaded.task)?;
     if let Some(k) = (0..loaded.names.len()).find(|&k| loaded.problem.graph.peers(peer_id(k)).is_empty()) {
@@ -80,25 +83,28 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         return Err(Mistake::file(&arguments.task, what).into());
     }
     if arguments.reveal {
-        let line = "--reveal: home models and scores are made of exact data; this run directory is NOT private";
+        let line = "--reveal: home models, scores and losses are made of exact data; this run directory is NOT private";
         screen::warn(output, &[line.to_owned()]);
     }
+    // PRIVACY: from here on, whatever is printed or written is made of this and of what peers told; data only with --reveal.
+    let facts = PublicFacts::of(&loaded);
+    screen::warn(output, &facts.warnings);
     if !output.quiet && !output.json {
-        screen::say(crate::train::describe(&loaded))?;
+        screen::say(facts.describe(if arguments.reveal { Origin::Revealed } else { Origin::Peers }))?;
     }
     let folders = lay_out(&folder, &loaded, &shares(&task, &loaded)?, arguments.interval)?;
     let mut children = Children::start(&loaded.names, &folders)?;
-    let watched = watch(&mut children, &loaded, arguments, output, &stop)?;
+    let watched = watch(&mut children, &facts, arguments, output, &stop)?;
     children.stop()?;
-    let gathered = gather(&folders, &loaded.task, arguments.reveal)?;
+    let gathered = gather(&folders, arguments.reveal)?;
     let command = format!("sottovoce network {} --out {}", arguments.task.display(), arguments.out.out.display());
-    let quiet = watched.quiet;
-    let summary = sottovoce_lab::peer::write(&folder, &loaded, gathered, watched, arguments.reveal, command)?;
+    let revealed = arguments.reveal.then_some(&loaded);
+    let summary = sottovoce_lab::peer::write(&folder, &facts, &gathered, &watched, revealed, command)?;
     folder.finish()?;
     if output.json {
         screen::say(serde_json::to_string(&summary).expect("a summary is JSON"))?;
     } else if !output.quiet {
-        screen::say(tell(&summary, arguments, quiet))?;
+        screen::say(tell(&summary, arguments))?;
     }
     Ok(())
 }
@@ -186,16 +192,16 @@ fn free_ports(count: usize) -> Result<Vec<u16>, Mistake> {
 /// Looks at the peers until all are quiet and everything is delivered.
 fn watch(
     children: &mut Children,
-    loaded: &Loaded,
+    facts: &PublicFacts,
     arguments: &Arguments,
     output: Output,
     stop: &AtomicBool,
 ) -> Result<Tally, Halt> {
     let began = Instant::now();
-    let mut show = show::Show::new(output, loaded);
-    let mut tally = Tally { samples: vec![Sample::default()], ..Tally::default() };
+    let mut show = show::Show::new(output, facts);
+    let mut tally = Tally { traffic: vec![Traffic::default()], ..Tally::default() };
     let mut measured = 0.0;
-    let mut settled = Settled(vec![false; loaded.names.len()]);
+    let mut settled = Settled(vec![false; facts.agents()]);
     loop {
         if stop.load(Ordering::SeqCst) {
             return Err(Halt::Interrupted);
@@ -207,7 +213,7 @@ fn watch(
         let over = tally.quiet || tally.seconds > arguments.time_limit;
         if over || tally.seconds > measured * MEASURE_RATIO {
             measured = tally.seconds;
-            tally.samples.push(round.sample());
+            tally.traffic.push(round.traffic());
         }
         if over {
             (tally.lost, tally.refused) = (round.sum("letters_lost"), round.refused());
@@ -218,16 +224,14 @@ fn watch(
 }
 
 /// Reads what peers have told, from their stores; what they keep, only if that shall be revealed.
-fn gather(folders: &[PathBuf], task: &Task, reveal: bool) -> Result<Vec<Gathered>, Mistake> {
-    // Without privacy letters have told the model, too; where the graph is learned they tell it to whoever asks.
-    let is_told = task.privacy.is_none() || is_learned(task);
+fn gather(folders: &[PathBuf], reveal: bool) -> Result<Vec<Gathered>, Mistake> {
     let one = |folder: &PathBuf| {
         let file = PeerFile::read(folder)?;
         let kept = crate::peer::kept(&file)?;
         Ok(match kept {
             None => Gathered::default(),
             Some(kept) => Gathered {
-                model: if is_told { Some(kept.recalled.model) } else { kept.post },
+                model: kept.told,
                 links: kept.recalled.links,
                 bits: kept.recalled.bits,
                 ledger: kept.ledger,
@@ -238,21 +242,22 @@ fn gather(folders: &[PathBuf], task: &Task, reveal: bool) -> Result<Vec<Gathered
     folders.iter().map(one).collect()
 }
 
-fn tell(summary: &Summary, arguments: &Arguments, quiet: bool) -> String {
-    let mut text = match quiet {
+fn tell(summary: &Summary, arguments: &Arguments) -> String {
+    let mut text = match summary.quiet {
         true => "All peers are quiet, and everything is delivered.".to_owned(),
         false => {
             format!("NOT quiet: the time limit of {} s was reached. This is what there was.", arguments.time_limit)
         }
     };
     text += &format!(
-        "\n{} wakes, {} vectors, {} sent, {}; epsilon = {} at delta = {}.",
+        "\n{} wakes, {} vectors, {} sent, {}; epsilon = {} at delta = {}{}.",
         number::count(summary.wakes),
         number::count(summary.vectors_sent),
         number::bytes(summary.bytes_sent),
         number::seconds(summary.seconds),
         bound_or_infinity(summary.epsilon.into()),
         number::bound(summary.delta),
+        summary.unit.map_or(String::new(), |_| format!(", {GUARANTEE_IN_WORDS}")),
     );
     if let Some(scores) = summary.accuracy.or(summary.rmse) {
         let what = if summary.accuracy.is_some() { "accuracy" } else { "RMSE" };
@@ -263,5 +268,8 @@ fn tell(summary: &Summary, arguments: &Arguments, quiet: bool) -> String {
             number::score(scores.mean)
         );
     }
-    text + &format!("\nRun directory: {}; each peer's own folder is below peers.", arguments.out.out.display())
+    text + &format!(
+        "\nRun directory: {}; each peer's own folder, with its data and its key, is below peers and for nobody else.",
+        arguments.out.out.display()
+    )
 }

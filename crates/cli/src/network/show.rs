@@ -3,7 +3,7 @@
 use super::children::Round;
 use crate::Output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sottovoce_lab::load::Loaded;
+use sottovoce_lab::facts::PublicFacts;
 use sottovoce_lab::plot::number;
 use sottovoce_net::status::{Phase, Status};
 
@@ -21,19 +21,18 @@ pub struct Show {
 }
 
 impl Show {
-    pub fn new(output: Output, loaded: &Loaded) -> Self {
+    pub fn new(output: Output, facts: &PublicFacts) -> Self {
         let target = if output.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(5) };
         let bar = ProgressBar::with_draw_target(None, target);
         let style = ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
         let lines = !output.quiet && !output.json && bar.is_hidden();
-        let planned = loaded.plan.as_ref().map(|plan| plan.releases());
-        Show { bar: bar.with_style(style), lines, said: 0.0, planned }
+        Show { bar: bar.with_style(style), lines, said: 0.0, planned: facts.releases }
     }
 
     pub fn show(&mut self, round: &Round, seconds: f64) {
         let line = || {
             let quiet = round.0.iter().flat_map(|(_, status)| status).filter(|status| status.phase == Phase::Quiet);
-            let sample = round.sample();
+            let sample = round.traffic();
             format!(
                 "{}: {} of {} peers answer, {} quiet; {} wakes, {} vectors, {} sent",
                 number::seconds(seconds),

@@ -94,8 +94,8 @@ pub fn heard<'s>(step: &'s Step, file: &PeerFile) -> Vec<Heard<'s>> {
 
 /// What a peer has for its owner.
 pub struct Kept {
-    /// What it posted last.
-    pub post: Option<Vec<f64>>,
+    /// What it told others last.
+    pub told: Option<Vec<f64>>,
     /// Its own model, and the weights that it has learned.
     pub recalled: Recalled,
     /// The model it keeps at home, where the task has one.
@@ -110,6 +110,7 @@ pub fn kept(file: &PeerFile) -> Result<Option<Kept>, Mistake> {
     let Some(step) = look(file, &one, &read_key(&file.key)?)? else { return Ok(None) };
     let heard = heard(&step, file);
     let recalled = one.recall(saved(&step), &heard)?;
+    let told = one.told_model(saved(&step), &heard)?;
     let home = one.home_model(saved(&step), &heard)?;
-    Ok(Some(Kept { post: step.post.map(|post| post.values), recalled, home, ledger: step.ledger }))
+    Ok(Some(Kept { told, recalled, home, ledger: step.ledger }))
 }

@@ -3,9 +3,17 @@
 use super::folder::{heard, look, read_key, saved};
 use crate::{Output, screen};
 use sottovoce_lab::error::Mistake;
-use sottovoce_lab::peer::{PeerFile, load};
+use sottovoce_lab::peer::{Detail, PeerFile, STAY_AT_HOME, load};
 use std::path::PathBuf;
 
+/// Predict with the peer's best model, also while it runs
+///
+/// Of a private peer that is its home model, which is made of its exact data: the label and a probability with two decimals are printed,
+/// for the squared loss a number with two significant digits, and rows beyond the task's feature bound are shrunk to it. THIS IS NO PROTECTION:
+/// nobody is charged for predictions, and whoever may ask for many of them learns the model, and from it about records. Predictions of a
+/// home model must stay with its owner; use --broadcast for those that others may see.
+///
+/// Without [privacy] exact models leave the peer anyway, and the exact margin is printed, too.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The peer's folder
@@ -13,6 +21,10 @@ pub struct Arguments {
 
     /// A csv file with the task's features by name; columns agent and label are not looked at
     data: PathBuf,
+
+    /// Use what the peer has sent to others last, noise and all: it was charged, so its predictions may be shown, and are exact
+    #[arg(long)]
+    broadcast: bool,
 }
 
 pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
@@ -22,8 +34,23 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
         let what = "the peer has learned nothing yet; accepted: a peer that was started and has met its neighbours";
         return Err(Mistake::file(&arguments.folder, what));
     };
-    let model = one.best_model(saved(&step), &heard(&step, &file))?;
-    let text = one.predictions(&model, &arguments.data)?;
+    let heard = heard(&step, &file);
+    let (model, detail) = match arguments.broadcast {
+        // PRIVACY: post-processing of what was charged and sent.
+        true => match one.told_model(saved(&step), &heard)? {
+            Some(model) => (model, Detail::Exact),
+            None => {
+                let what = "the peer has sent no model yet; accepted with --broadcast: a peer that has";
+                return Err(Mistake::file(&arguments.folder, what));
+            }
+        },
+        // PRIVACY: made of exact data and charged to nobody. It is for the owner, who is told so.
+        false => (one.best_model(saved(&step), &heard)?, one.detail()),
+    };
+    let text = one.predictions(&model, detail, &arguments.data)?;
+    if detail == Detail::Coarse {
+        screen::warn(output, &[STAY_AT_HOME.to_owned()]);
+    }
     if output.json {
         let mut lines = text.lines();
         let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();

@@ -1,8 +1,8 @@
 //! The run directory of a network: from posts, ledgers and counters, which is what others may see. What peers keep for themselves
 //! is in it only when their owners say so.
 
-use super::problem::is_learned;
 use crate::error::Mistake;
+use crate::facts::{Origin, PublicFacts, Told, Traffic};
 use crate::folder::Folder;
 use crate::learned::graph_of;
 use crate::load::Loaded;
@@ -37,7 +37,7 @@ pub struct Gathered {
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Over time, the last at the end.
-    pub samples: Vec<Sample>,
+    pub traffic: Vec<Traffic>,
     /// Letters that were given up.
     pub lost: u64,
     /// By reason.
@@ -48,42 +48,20 @@ pub struct Tally {
     pub quiet: bool,
 }
 
-/// Writes the run directory. `gathered` is in the order of the agents. With `reveal`, exact data are looked at: scores and the
-/// objective are computed, and home models are written. That is not private.
+/// Writes the run directory. `gathered` is in the order of the agents. What it is made of is public facts and what peers told; only with
+/// `reveal`, everyone's exact data, scores and the objective are computed and home models are written. That is not private.
 pub fn write(
     folder: &Folder,
-    loaded: &Loaded,
-    gathered: Vec<Gathered>,
-    tally: Tally,
-    reveal: bool,
+    facts: &PublicFacts,
+    gathered: &[Gathered],
+    tally: &Tally,
+    reveal: Option<&Loaded>,
     command: String,
 ) -> Result<Summary, Mistake> {
-    let problem = &loaded.problem;
-    let mut models = Rows::zeros(problem.agents(), problem.dimension());
-    let mut homes = Rows::zeros(problem.agents(), problem.dimension());
-    let fits = |model: &&Vec<f64>| model.len() == problem.dimension();
-    for (k, peer) in gathered.iter().enumerate() {
-        if let Some(model) = peer.model.as_ref().filter(fits) {
-            models.row_mut(k).copy_from_slice(model);
-        }
-        if let Some(home) = peer.home.as_ref().filter(fits) {
-            homes.row_mut(k).copy_from_slice(home);
-        }
-    }
-    let scores_of = |models: &Rows| match &loaded.test {
-        Some(test) if reveal => scores(problem.loss, test, models),
-        _ => vec![None; problem.agents()],
-    };
-    let graph = is_learned(&loaded.task).then(|| learned_graph(&gathered));
-    let has_homes = reveal && gathered.iter().all(|peer| peer.home.is_some());
-    let mut samples = tally.samples;
-    let model_scores = scores_of(&models);
-    if let Some(last) = samples.last_mut().filter(|_| reveal) {
-        let score = mean_and_deviation(&model_scores);
-        last.objective = Ruler::new(loaded).objective(&models, graph.clone());
-        (last.score_mean, last.score_std) = (score.map(|(mean, _)| mean), score.map(|(_, std)| std));
-    }
-    let last = samples.last().copied().unwrap_or_default();
+    let models = rows(facts, gathered, |peer| peer.model.as_ref());
+    let graph = facts.learns_graph.then(|| learned_graph(gathered));
+    let ledgers: Vec<Ledger> = gathered.iter().map(|peer| peer.ledger.clone()).collect();
+    let last = tally.traffic.last().copied().unwrap_or_default();
     let counters = Counters {
         wakes: last.wakes,
         vectors_sent: last.vectors_sent,
@@ -92,25 +70,25 @@ pub fn write(
         rejected: rejected(&tally.refused),
         ..Counters::default()
     };
-    let trained = Trained {
-        algorithm: loaded.task.algorithm.name(),
-        name: train::name(loaded, loaded.task.algorithm, graph.is_some()),
-        home: has_homes.then(|| HomeModels { scores: scores_of(&homes), models: homes }),
-        scores: model_scores,
-        models,
-        ledgers: gathered.iter().map(|peer| peer.ledger.clone()).collect(),
-        samples,
-        counters,
-        start: Counters::default(),
+    let told = Told {
+        origin: if reveal.is_some() { Origin::Revealed } else { Origin::Peers },
+        algorithm: facts.algorithm.name(),
+        models: &models,
+        // Only what was really told.
+        is_told: gathered.iter().map(|peer| peer.model.is_some()).collect(),
+        ledgers: &ledgers,
+        traffic: tally.traffic.clone(),
+        counters: &counters,
+        start: &Counters::default(),
         seconds: tally.seconds,
         quiet: tally.quiet,
-        gap: None,
         bits: train::sum_of_bits(gathered.iter().map(|peer| peer.bits)),
-        graph,
+        graph: graph.as_ref(),
     };
+    let Some(loaded) = reveal else { return run_folder::write_told(folder, facts, &told, vec![command]) };
+    let trained = revealed(facts, &told, loaded, gathered);
     let alone = match loaded.task.algorithm {
         Algorithm::Local => None,
-        _ if !reveal => None,
         _ => Some(train::train(loaded, Algorithm::Local, 1, &mut |_| ControlFlow::Continue(())).map_err(|halt| {
             match halt {
                 Halt::Mistake(mistake) => mistake,
@@ -119,11 +97,51 @@ pub fn write(
         })?),
     };
     let runs: Vec<&Trained> = alone.iter().chain([&trained]).collect();
-    let summary = run_folder::write(folder, loaded, &runs, vec![command], None)?;
-    // Only what was really told.
-    let told = |id: PeerId| gathered[id.index()].model.is_some();
-    folder.write("models.csv", run_folder::models_csv(loaded, &trained.models, told))?;
-    Ok(summary)
+    run_folder::write_revealed(folder, facts, &told, loaded, &runs, vec![command])
+}
+
+/// One row per agent of what is found of it; zeros where there is nothing.
+fn rows(facts: &PublicFacts, gathered: &[Gathered], of: impl Fn(&Gathered) -> Option<&Vec<f64>>) -> Rows {
+    let mut rows = Rows::zeros(facts.agents(), facts.dimension);
+    for (k, peer) in gathered.iter().enumerate() {
+        if let Some(found) = of(peer).filter(|found| found.len() == facts.dimension) {
+            rows.row_mut(k).copy_from_slice(found);
+        }
+    }
+    rows
+}
+
+/// The run with scores, objective and home models, from everyone's exact data.
+fn revealed(facts: &PublicFacts, told: &Told<'_>, loaded: &Loaded, gathered: &[Gathered]) -> Trained {
+    let scores_of = |models: &Rows| match &loaded.test {
+        Some(test) => scores(loaded.problem.loss, test, models),
+        None => vec![None; facts.agents()],
+    };
+    let mut samples: Vec<Sample> = told.traffic.iter().map(|&traffic| traffic.into()).collect();
+    let model_scores = scores_of(told.models);
+    if let Some(last) = samples.last_mut() {
+        let score = mean_and_deviation(&model_scores);
+        last.objective = Ruler::new(loaded).objective(told.models, told.graph.cloned());
+        (last.score_mean, last.score_std) = (score.map(|(mean, _)| mean), score.map(|(_, std)| std));
+    }
+    let homes =
+        gathered.iter().all(|peer| peer.home.is_some()).then(|| rows(facts, gathered, |peer| peer.home.as_ref()));
+    Trained {
+        algorithm: told.algorithm,
+        name: facts.run_name.clone(),
+        home: homes.map(|homes| HomeModels { scores: scores_of(&homes), models: homes }),
+        scores: model_scores,
+        models: told.models.clone(),
+        ledgers: told.ledgers.to_vec(),
+        samples,
+        counters: told.counters.clone(),
+        start: told.start.clone(),
+        seconds: told.seconds,
+        quiet: told.quiet,
+        gap: None,
+        bits: told.bits,
+        graph: told.graph.cloned(),
+    }
 }
 
 /// The weights that the peers hold. One that has not begun has none.

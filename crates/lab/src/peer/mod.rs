@@ -8,11 +8,13 @@
 mod collect;
 mod file;
 mod own;
+mod predictions;
 mod problem;
 mod share;
 
 pub use collect::{Gathered, Tally, write};
 pub use file::{KEYS, Neighbour, PEER_FILE, PeerFile, reference_markdown};
 pub use own::{Correspondent, Heard, Recalled, Saved};
+pub use predictions::{Detail, STAY_AT_HOME};
 pub use problem::{Digest, One, check_task, hex, is_learned, load};
 pub use share::{Share, shares};

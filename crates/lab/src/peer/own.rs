@@ -1,17 +1,14 @@
-//! What a peer makes of what it knows, for its owner: its model, the model it keeps at home, predictions.
+//! What a peer makes of what it knows, for its owner: its model, what it told, the model it keeps at home.
 
 use super::problem::{One, is_learned};
-use crate::error::{Mistake, quote};
+use crate::error::Mistake;
 use crate::registry::{Probe, Visitor, with_algorithm};
-use crate::task::{Algorithm as AlgorithmName, Normalize};
-use crate::{data, learned, private, rows};
+use crate::task::Algorithm as AlgorithmName;
+use crate::{learned, private};
+use sottovoce_algorithms::Shard;
 use sottovoce_algorithms::personal::{frank_wolfe::Bits, links::Links};
-use sottovoce_algorithms::{Shard, kernel::dot};
 use sottovoce_core::{Algorithm, CannotResume, Coin, Cx, Neighbours, Outbox, PeerId, Posts, Rows, Time, UNHEARD};
 use sottovoce_privacy::{Gate, Ledger, Simulated};
-use std::cell::OnceCell;
-use std::fmt::Write;
-use std::path::Path;
 
 /// What a store holds of the agent itself.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +57,19 @@ pub struct Heard<'s> {
 }
 
 impl One {
+    /// What this peer has told others last, so that everyone may have it; none if it told nothing. A private peer tells its posts, or, where the
+    /// graph is learned, its model to whoever asks; without privacy letters tell the model, too. Who learns alone tells nothing.
+    pub fn told_model(&self, saved: Saved<'_>, heard: &[Heard<'_>]) -> Result<Option<Vec<f64>>, Mistake> {
+        let task = &self.loaded.task;
+        if task.algorithm == AlgorithmName::Local {
+            return Ok(None);
+        }
+        if task.privacy.is_some() && !is_learned(task) {
+            return Ok(saved.post.map(<[f64]>::to_vec));
+        }
+        Ok(Some(self.recall(saved, heard)?.model))
+    }
+
     /// The model that the owner should use: the home model of a private peer, otherwise the agent's own.
     pub fn best_model(&self, saved: Saved<'_>, heard: &[Heard<'_>]) -> Result<Vec<f64>, Mistake> {
         match self.home_model(saved, heard)? {
@@ -95,71 +105,6 @@ impl One {
     pub fn recall(&self, saved: Saved<'_>, heard: &[Heard<'_>]) -> Result<Recalled, Mistake> {
         let recalled = with_algorithm(&self.loaded, self.loaded.task.algorithm, Recall { one: self, saved, heard })?;
         recalled.map_err(|error| Mistake::file(&self.loaded.task.source, format!("the store is of no use: {error}")))
-    }
-
-    /// Predictions for each row of a csv file, as csv. It has the task's features by name, in any order; `agent` and `label` are
-    /// not looked at.
-    pub fn predictions(&self, model: &[f64], file: &Path) -> Result<String, Mistake> {
-        let task = &self.loaded.task;
-        let plain = self.loaded.plain.as_deref();
-        let all_names = plain.map_or(&self.loaded.feature_names, |plain| &plain.feature_names);
-        let features = all_names.len() - usize::from(task.model.intercept.is_some());
-        let names = &all_names[..features];
-        let boosting = task.boosting.filter(|_| plain.is_some());
-        let stumps = boosting.and_then(|boosting| learned::stumps(&boosting, all_names.len()));
-        let mut answers = Vec::new();
-        let classification = task.model.loss.is_classification();
-        let mut text = String::from(if classification { "prediction,margin\n" } else { "prediction\n" });
-        let places = OnceCell::new();
-        // Features are filled in row by row; the constant stays.
-        let mut x = vec![task.model.intercept.unwrap_or(0.0); all_names.len()];
-        rows::read_csv(
-            file,
-            |header| {
-                let header: Vec<&[u8]> = header.iter().map(|name| name.trim_ascii()).collect();
-                let known = |name: &&[u8]| names.iter().any(|known| known.as_bytes() == *name);
-                let other = |name: &&&[u8]| !known(name) && ![b"agent".as_slice(), b"label"].contains(name);
-                if let Some(other) = header.iter().find(other) {
-                    return Err(format!(
-                        "column {} is no feature of the task; accepted: {}",
-                        quote(other),
-                        names.join(",")
-                    ));
-                }
-                let place = |name: &String| {
-                    let place = header.iter().position(|known| *known == name.as_bytes());
-                    place.ok_or_else(|| format!("no column {}; accepted: {}", quote(name.as_bytes()), names.join(",")))
-                };
-                let _ = places.set(names.iter().map(place).collect::<Result<Vec<usize>, String>>()?);
-                Ok(())
-            },
-            |header, record, at| {
-                for (value, &place) in x.iter_mut().zip(places.get().into_iter().flatten()) {
-                    let read = rows::number(&record[place]).filter(|value| value.is_finite());
-                    *value = read.ok_or_else(|| {
-                        let (column, found) = (quote(&header[place]), quote(&record[place]));
-                        at.mistake(format!("column {column} is {found}; accepted: a finite number"))
-                    })?;
-                }
-                if task.data.normalize != Normalize::None {
-                    data::shrink(&mut x[..features], task.data.normalize);
-                }
-                let margin = match &stumps {
-                    None => dot(&x, model),
-                    Some(stumps) => {
-                        answers.clear();
-                        stumps.answers(&x, &mut answers);
-                        dot(&answers, model)
-                    }
-                };
-                let _ = match classification {
-                    true => writeln!(text, "{},{margin}", if margin >= 0.0 { 1 } else { -1 }),
-                    false => writeln!(text, "{margin}"),
-                };
-                Ok(())
-            },
-        )?;
-        Ok(text)
     }
 
     /// The score of a model on this agent's test points, if it has any.

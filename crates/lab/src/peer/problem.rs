@@ -407,8 +407,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let rows = folder.path().join("rows.csv");
         fs::write(&rows, "y,x\n1,0.5\n0,0.25\n").expect("written");
-        let text = one.predictions(&[1.0, 2.0, 4.0, 8.0], &rows).expect("predictions");
-        assert_eq!(text, "prediction,margin\n1,5\n1,13\n", "through the same stumps");
+        let text = one.predictions(&[1.0, 2.0, 4.0, 8.0], one.detail(), &rows).expect("predictions");
+        assert_eq!(text, "prediction,probability,margin\n1,0.99,5\n1,1.00,13\n", "through the same stumps");
         let wider = loaded(&task.replace("[-1, 1]", "[-1, 2]"), &peer, DATA).expect("good");
         assert_ne!(wider.task, one.task, "the range is agreed");
     }

@@ -11,8 +11,8 @@ use crate::plot::{Anchor, Ink, Mark, Scene, seriation, text_width};
 pub struct LearnedGraph {
     /// c_u.
     pub confidence: Vec<f64>,
-    /// The agent's loss at its model.
-    pub loss: Vec<f64>,
+    /// The agent's loss at its model, computed from exact data; none where nobody may see it.
+    pub loss: Option<Vec<f64>>,
     /// Which group it belongs to, if the data say so, and what the groups are called.
     pub groups: Option<(Vec<u32>, Vec<String>)>,
     /// The mean weight of a pair within a group, and of one between two.
@@ -131,7 +131,9 @@ fn opacity(level: usize) -> f64 {
 fn discs(report: &Report, learned: &LearnedGraph) -> Picture {
     let (chosen, edges) = part(report);
     let of = |values: &[f64]| Vec::from_iter(chosen.iter().map(|&k| values[k as usize]));
-    let (confidence, loss) = (of(&learned.confidence), of(&learned.loss));
+    let confidence = of(&learned.confidence);
+    let known = learned.loss.is_some();
+    let loss = learned.loss.as_ref().map_or_else(|| vec![f64::NAN; chosen.len()], |loss| of(loss));
     let finite = || loss.iter().copied().filter(|loss| loss.is_finite());
     let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
     // From the lowest loss, blue, to the highest, orange.
@@ -141,7 +143,8 @@ fn discs(report: &Report, learned: &LearnedGraph) -> Picture {
     };
     let names = Vec::from_iter(chosen.iter().map(|&k| report.agents[k as usize].name.as_str()));
     let tip = |k: usize| {
-        format!("{}: confidence {}, loss {}", names[k], significant(confidence[k], 2), significant(loss[k], 3))
+        let loss = if known { format!(", loss {}", significant(loss[k], 3)) } else { String::new() };
+        format!("{}: confidence {}{loss}", names[k], significant(confidence[k], 2))
     };
     let most = confidence.iter().copied().fold(0.0, f64::max);
     let drawing = Drawing {
@@ -156,10 +159,11 @@ fn discs(report: &Report, learned: &LearnedGraph) -> Picture {
         size_legend: vec![most, most / 4.0].into_iter().map(|size| (size, significant(size, 2))).collect(),
     };
     let (scene, drawn) = drawing.scene();
-    let mut caption = String::from(
-        "Each disc is an agent, larger with more confidence (more points), from blue where its loss is low to orange where it is \
-         high; lines are learned weights, darker with more. ",
-    );
+    let mut caption = String::from("Each disc is an agent, larger with more confidence (more points)");
+    if known {
+        caption += ", from blue where its loss is low to orange where it is high";
+    }
+    caption += "; lines are learned weights, darker with more. ";
     if chosen.len() < report.agents.len() {
         let (total, shown) = (count(report.agents.len() as u64), count(chosen.len() as u64));
         caption += &format!("Of {total} agents, {shown} are drawn: a neighbourhood of one chosen at random. ");
@@ -168,6 +172,8 @@ fn discs(report: &Report, learned: &LearnedGraph) -> Picture {
         let (total, drawn) = (count(edges.len() as u64), count(drawn as u64));
         caption += &format!("Of {total} edges among them, the {drawn} heaviest are drawn. ");
     }
-    caption += "Who is confident and has a high loss is of little help to others, and has few of them.";
-    Picture::new("learned-graph", caption, &scene)
+    if known {
+        caption += "Who is confident and has a high loss is of little help to others, and has few of them.";
+    }
+    Picture::new("learned-graph", caption.trim_end().to_owned(), &scene)
 }

@@ -9,7 +9,6 @@ mod learned;
 mod page;
 mod private;
 mod sizes;
-mod sweep;
 mod words;
 
 #[cfg(test)]
@@ -18,7 +17,6 @@ mod tests;
 pub use learned::LearnedGraph;
 pub use page::html;
 pub use private::{BROADCAST, HOME, PrivateRun, bound_or_infinity};
-pub use sweep::{Point, Sweep};
 pub use words::headline;
 
 /// Everything a report shows.
@@ -56,8 +54,10 @@ pub struct Report {
     pub reproduce: Vec<String>,
     /// The text of the task file, as resolved.
     pub task: String,
-    /// The digest of the task, the models and the ledger.
+    /// The digest of the run.
     pub digest: String,
+    /// Of what the digest is.
+    pub digest_in_words: &'static str,
     /// The version of the program.
     pub version: String,
 }

@@ -139,12 +139,7 @@ fn write_reproduce(out: &mut String, report: &Report) {
     }
     out.push_str("<footer>");
     if !report.digest.is_empty() {
-        let _ = write!(
-            out,
-            "<p>Digest of the task, the models and the ledger: <code>{}</code>. The same task, seed and version give the \
-             same digest on any number of threads.</p>",
-            escape(&report.digest)
-        );
+        let _ = write!(out, "<p>{}: <code>{}</code>.</p>", escape(report.digest_in_words), escape(&report.digest));
     }
     let _ = writeln!(
         out,

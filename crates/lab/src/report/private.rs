@@ -1,9 +1,10 @@
 //! What a private run adds to a report: the budget and what was spent, and scores against epsilon and against updates.
 
-use super::sweep::{Point, Sweep};
 use super::{HEIGHT, Picture, Report, WIDTH, finite};
+use crate::facts::{GUARANTEE_IN_WORDS, Origin};
 use crate::plot::number::{self, NONE};
 use crate::plot::{Axis, Chart, Dot, Ink, Stroke, escape};
+use crate::sweep::{Point, Sweep};
 use std::fmt::Write;
 
 /// What the table and the curves call the models that agents send.
@@ -17,8 +18,10 @@ pub(super) const BROADCAST_INK: Ink = Ink::Series(0);
 pub(super) const HOME_INK: Ink = Ink::Series(2);
 
 /// Everything a report says about a private run beyond what it says about any.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PrivateRun {
+    /// Whether the noise was simulated, and whether exact data are in the report.
+    pub origin: Origin,
     /// The budget of each agent.
     pub epsilon: f64,
     /// At this delta.
@@ -126,8 +129,8 @@ pub(super) fn section(private: &PrivateRun) -> String {
     let spent = private.spent.iter().find(|(name, _)| name == accountant).map_or(f64::NAN, |(_, spent)| *spent);
     let _ = writeln!(
         out,
-        "<p>Each agent has a budget of <b>epsilon = {}</b> at delta = {}. The one that spent most spent <b>{}</b>, by the \
-         accountant that the task names ({}). {}</p>",
+        "<p>Each agent has a budget of <b>epsilon = {}</b> at delta = {}, {GUARANTEE_IN_WORDS}. The one that spent most spent \
+         <b>{}</b>, by the accountant that the task names ({}). {}</p>",
         number::bound(*epsilon),
         number::bound(*delta),
         bound_or_infinity(spent),
@@ -145,10 +148,27 @@ pub(super) fn section(private: &PrivateRun) -> String {
         );
     }
     out.push_str("</tbody>\n</table>\n");
-    out.push_str(
-        "<p>Epsilon bounds what anyone who sees every message can learn about one record, whatever else they know. It covers \
-         what agents send. It does not cover this report: scores and home models are made of exact data.</p>\n",
-    );
+    out.push_str(match private.origin {
+        Origin::Simulator => {
+            "<p><b>This was a simulation.</b> Its noise comes from the seed, which stands below: whoever knows it can take the noise \
+             off, so these models protect nobody. The figures say what real peers would spend. A real release needs real peers \
+             (<code>sottovoce peer</code>): each on its own machine, with its own data, and with exact noise from its system’s \
+             entropy that nobody can make again.</p>\n\
+             <p>Epsilon then bounds what anyone who sees every message can learn about one record, whatever else they know. It covers \
+             what agents send. It does not cover this report: objective, scores, losses and home models are made of exact data. Do not \
+             show it to anyone who must not see the data.</p>\n"
+        }
+        Origin::Peers => {
+            "<p>Epsilon bounds what anyone who sees every message can learn about one record, whatever else they know. The noise came \
+             from the peers’ systems’ entropy. This report is made of what peers told and of public facts (names, numbers of points, the \
+             graph, counters); no score, loss or home model is in it.</p>\n"
+        }
+        Origin::Revealed => {
+            "<p>Epsilon bounds what anyone who sees every message can learn about one record, whatever else they know. It covers \
+             what agents send. It does not cover this report: objective, scores, losses and home models are made of exact data, and \
+             were revealed. Do not show it to anyone who must not see the data.</p>\n"
+        }
+    });
     if private.home {
         let _ = writeln!(
             out,

@@ -1,4 +1,6 @@
 use super::*;
+use crate::facts::Origin;
+use crate::sweep::{Point, Sweep};
 
 fn sample(wakes: u64, objective: f64, score: f64) -> Sample {
     Sample {
@@ -42,6 +44,7 @@ fn small() -> Report {
         reproduce: vec!["sottovoce train task.toml".into()],
         task: "name = \"ring\"\n".into(),
         digest: "abc123".into(),
+        digest_in_words: "Digest",
         version: "0.1.0".into(),
     }
 }
@@ -248,6 +251,7 @@ fn private() -> Report {
     report.table[1].name = BROADCAST.into();
     report.table.push(Row { name: HOME.into(), ..report.table[1].clone() });
     report.private = Some(PrivateRun {
+        origin: Origin::Simulator,
         epsilon: 1.05,
         delta: 0.001,
         accountant: "tight".into(),
@@ -270,7 +274,10 @@ fn a_private_report_shows_the_budget_what_was_spent_and_what_else_there_would_ha
     let (pictures, page) = check(&private());
     assert_eq!(stems(&pictures), [&["score-by-epsilon", "score-by-updates"], &ALL[..]].concat());
     for part in [
-        "With home models, private collaboration raises",
+        "In this simulation, private collaboration with home models raises",
+        "This was a simulation",
+        "system’s entropy",
+        "for one record replaced by another, against everyone",
         "epsilon = 1.05",
         "infinity",
         "Warning: delta is large",
@@ -287,6 +294,18 @@ fn a_private_report_shows_the_budget_what_was_spent_and_what_else_there_would_ha
     }
     let main = page.lines().find(|line| line.contains("class=\"main\"") && line.contains("<th scope=\"row\"><svg"));
     assert!(main.is_some_and(|row| row.contains(HOME)), "{main:?}");
+}
+
+#[test]
+fn a_report_of_real_peers_is_called_neither_a_simulation_nor_private_where_data_were_revealed() {
+    for (origin, says) in
+        [(Origin::Peers, "no score, loss or home model is in it"), (Origin::Revealed, "were revealed. Do not show it")]
+    {
+        let mut report = private();
+        report.private = report.private.map(|private| PrivateRun { origin, ..private });
+        let (_, page) = check(&report);
+        assert!(page.contains(says) && !page.contains("imulation"), "{origin:?}");
+    }
 }
 
 #[test]
@@ -312,12 +331,23 @@ fn points_of_a_sweep_without_a_value_are_left_out() {
 }
 
 #[test]
+fn a_learned_graph_whose_losses_nobody_may_see_is_drawn_without_them() {
+    let mut report = small();
+    let loss = |loss| Some(LearnedGraph { confidence: vec![0.5; 10], loss, groups: None, within_and_between: None });
+    report.learned = loss(None);
+    let (pictures, page) = check(&report);
+    assert!(stems(&pictures).contains(&"learned-graph") && !page.contains("loss"));
+    report.learned = loss(Some(vec![0.25; 10]));
+    assert!(check(&report).1.contains("loss 0.25"));
+}
+
+#[test]
 fn a_learned_graph_is_drawn_as_a_matrix_and_with_confidence_and_loss() {
     let two_groups =
         |n: u32| (0..n).flat_map(move |a| (a + 1..n).map(move |b| (a, b))).filter(|(a, b)| (a + b) % 2 == 0);
     let learned = |groups| LearnedGraph {
         confidence: (0..10).map(|k| 0.1 * f64::from(k + 1)).collect(),
-        loss: (0..10).map(|k| f64::from(k) - 3.0).collect(),
+        loss: Some((0..10).map(|k| f64::from(k) - 3.0).collect()),
         groups,
         within_and_between: Some((0.5, 0.0)),
     };
@@ -352,7 +382,7 @@ fn a_learned_graph_is_drawn_as_a_matrix_and_with_confidence_and_loss() {
         edges: (0..many).map(|k| (k, (k + 1) % many, 1.0)).collect(),
         learned: Some(LearnedGraph {
             confidence: vec![1.0; many as usize],
-            loss: vec![0.0; many as usize],
+            loss: Some(vec![0.0; many as usize]),
             ..LearnedGraph::default()
         }),
         ..small()

@@ -1,6 +1,7 @@
 //! The answer first: one sentence that says what collaboration brought.
 
-use super::{Report, Sample, finite};
+use super::{PrivateRun, Report, Sample, finite};
+use crate::facts::Origin;
 use crate::plot::number::{count, score, significant};
 
 /// How the agents fared against their purely local models.
@@ -75,6 +76,10 @@ fn with_scores(report: &Report, o: &Outcome) -> String {
 fn subject(report: &Report) -> &'static str {
     match &report.private {
         None => "Collaboration",
+        Some(PrivateRun { origin: Origin::Simulator, home: true, .. }) => {
+            "In this simulation, private collaboration with home models"
+        }
+        Some(PrivateRun { origin: Origin::Simulator, .. }) => "In this simulation, private collaboration",
         Some(private) if private.home => "With home models, private collaboration",
         Some(_) => "Private collaboration",
     }

@@ -20,6 +20,11 @@ impl Task {
         Ok(render(&self.config(&mut |path| digest(path))?))
     }
 
+    /// What the task is, whatever its files hold and wherever they lie: its text with each path left empty.
+    pub fn without_files(&self) -> String {
+        render(&self.config(&mut |_| Ok(String::new())).expect("no file is read"))
+    }
+
     /// What all peers of a network must agree on, and nothing else: not where files lie, who is whose neighbour, or how a simulator
     /// would run it. How a graph is learned is part of it, what it is compared with is not.
     pub fn agreed(&self) -> String {

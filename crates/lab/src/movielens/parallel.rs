@@ -8,41 +8,6 @@ use std::sync::mpsc;
 /// Told how many pieces of work are done and how many there are; stops by breaking.
 pub type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
 
-/// Does `work(0), work(1), ..` up to `count` on a few threads. Each result is handed over as it comes, in any order; breaking stops
-/// the others after what they have under way.
-pub fn as_they_come<T: Send, B>(
-    count: usize,
-    threads: usize,
-    work: impl Fn(usize) -> T + Sync,
-    mut take: impl FnMut(usize, T) -> ControlFlow<B>,
-) -> ControlFlow<B> {
-    let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let (sender, receiver) = mpsc::channel();
-    std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, count.max(1)) {
-            let sender = sender.clone();
-            let (next, stopped, work) = (&next, &stopped, &work);
-            scope.spawn(move || {
-                while !stopped.load(Ordering::Relaxed) {
-                    let k = next.fetch_add(1, Ordering::Relaxed);
-                    // Nobody listens any more when the work was stopped.
-                    if k >= count || sender.send((k, work(k))).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        for (k, result) in receiver {
-            if let ControlFlow::Break(why) = take(k, result) {
-                stopped.store(true, Ordering::Relaxed);
-                return ControlFlow::Break(why);
-            }
-        }
-        ControlFlow::Continue(())
-    })
-}
-
 /// `work(0), work(1), ..`, in this order whatever the number of threads.
 pub fn each<T: Send>(
     count: usize,
@@ -50,14 +15,31 @@ pub fn each<T: Send>(
     watch: Watch<'_>,
     work: impl Fn(usize) -> T + Sync,
 ) -> Result<Vec<T>, Halt> {
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let mut results: Vec<Option<T>> = (0..count).map(|_| None).collect();
-    let mut done = 0;
-    let ended = as_they_come(count, threads, work, |k, result| {
-        results[k] = Some(result);
-        done += 1;
-        watch(done, count as u64)
+    let (sender, receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, count.max(1)) {
+            let sender = sender.clone();
+            let (next, stop, work) = (&next, &stop, &work);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let k = next.fetch_add(1, Ordering::Relaxed);
+                    if k >= count || sender.send((k, work(k))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (done, (k, result)) in receiver.iter().enumerate() {
+            results[k] = Some(result);
+            if watch(done as u64 + 1, count as u64).is_break() {
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
     });
-    if ended.is_break() {
+    if stop.into_inner() {
         return Err(Halt::Interrupted);
     }
     Ok(results.into_iter().map(|result| result.expect("every piece was done")).collect())

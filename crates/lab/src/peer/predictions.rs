@@ -1,0 +1,175 @@
+//! What a peer's model says of new rows, for its owner.
+//!
+//! # Privacy
+//! A prediction of a home model is made of exact data and charged to nobody: d questions along the axes tell the model, and the model
+//! tells about records. So where a task promises privacy, what is printed of a model that was never sent is coarse: the label, and a
+//! probability with two decimals; a number with two significant digits. Questions are shrunk to the task's feature bound, so that a question a
+//! million times as long does not buy six more digits. **None of this is protection**: whoever may ask often enough, around the places where
+//! a digit changes, learns the model as well as they like. It keeps a careless file of predictions from being the model itself. Predictions of a
+//! home model must stay with its owner.
+//!
+//! What was sent is known to others, and what follows from it is post-processing: its predictions are exact.
+
+use super::problem::One;
+use crate::error::{Mistake, quote};
+use crate::task::Normalize;
+use crate::{data, learned, rows};
+use sottovoce_algorithms::kernel::dot;
+use sottovoce_algorithms::stumps::Stumps;
+use sottovoce_privacy::sensitivity::Norm;
+use std::cell::OnceCell;
+use std::fmt::Write;
+use std::path::Path;
+
+/// What an owner should know who looks at predictions of a model that was never sent.
+pub const STAY_AT_HOME: &str = "these predictions are made of exact data and charged to nobody; rounding them is NO protection. Keep them with \
+                                the owner of the data, or use --broadcast";
+
+/// Significant digits of a number that was computed from a home model. Labels have no public scale that decimals could be counted from.
+const DIGITS: usize = 2;
+
+/// How much of a prediction is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Label and a probability with two decimals; a number with two significant digits. Questions are shrunk to the feature bound.
+    Coarse,
+    /// Label, probability and margin; a number. To the last bit.
+    Exact,
+}
+
+impl One {
+    /// How much may be printed of the model that the owner uses: everything without privacy, because exact models leave the peer anyway.
+    pub fn detail(&self) -> Detail {
+        if self.loaded.task.privacy.is_some() { Detail::Coarse } else { Detail::Exact }
+    }
+
+    /// Predictions for each row of a csv file, as csv. It has the task's features by name, in any order; `agent` and `label` are
+    /// not looked at.
+    pub fn predictions(&self, model: &[f64], detail: Detail, file: &Path) -> Result<String, Mistake> {
+        let task = &self.loaded.task;
+        let plain = self.loaded.plain.as_deref();
+        let all_names = plain.map_or(&self.loaded.feature_names, |plain| &plain.feature_names);
+        let features = all_names.len() - usize::from(task.model.intercept.is_some());
+        let names = &all_names[..features];
+        let boosting = task.boosting.filter(|_| plain.is_some());
+        let stumps = boosting.and_then(|boosting| learned::stumps(&boosting, all_names.len()));
+        let mut answers = Vec::new();
+        let classification = task.model.loss.is_classification();
+        let mut text = String::from(header_of(classification, detail));
+        let places = OnceCell::new();
+        // Features are filled in row by row; the constant stays.
+        let mut x = vec![task.model.intercept.unwrap_or(0.0); all_names.len()];
+        rows::read_csv(
+            file,
+            |header| {
+                let header: Vec<&[u8]> = header.iter().map(|name| name.trim_ascii()).collect();
+                let known = |name: &&[u8]| names.iter().any(|known| known.as_bytes() == *name);
+                let other = |name: &&&[u8]| !known(name) && ![b"agent".as_slice(), b"label"].contains(name);
+                if let Some(other) = header.iter().find(other) {
+                    return Err(format!(
+                        "column {} is no feature of the task; accepted: {}",
+                        quote(other),
+                        names.join(",")
+                    ));
+                }
+                let place = |name: &String| {
+                    let place = header.iter().position(|known| *known == name.as_bytes());
+                    place.ok_or_else(|| format!("no column {}; accepted: {}", quote(name.as_bytes()), names.join(",")))
+                };
+                let _ = places.set(names.iter().map(place).collect::<Result<Vec<usize>, String>>()?);
+                Ok(())
+            },
+            |header, record, at| {
+                for (value, &place) in x.iter_mut().zip(places.get().into_iter().flatten()) {
+                    let read = rows::number(&record[place]).filter(|value| value.is_finite());
+                    *value = read.ok_or_else(|| {
+                        let (column, found) = (quote(&header[place]), quote(&record[place]));
+                        at.mistake(format!("column {column} is {found}; accepted: a finite number"))
+                    })?;
+                }
+                if task.data.normalize != Normalize::None {
+                    data::shrink(&mut x[..features], task.data.normalize);
+                }
+                if let Some(bound) = task.data.feature_bound.filter(|_| detail == Detail::Coarse) {
+                    shrink_to(&mut x[..features], bound);
+                }
+                let margin = margin(&x, model, stumps.as_ref(), &mut answers);
+                text += &line(margin, classification, detail);
+                Ok(())
+            },
+        )?;
+        Ok(text)
+    }
+}
+
+fn header_of(classification: bool, detail: Detail) -> &'static str {
+    match (classification, detail) {
+        (true, Detail::Coarse) => "prediction,probability\n",
+        (true, Detail::Exact) => "prediction,probability,margin\n",
+        (false, _) => "prediction\n",
+    }
+}
+
+fn margin(x: &[f64], model: &[f64], stumps: Option<&Stumps>, answers: &mut Vec<f64>) -> f64 {
+    let Some(stumps) = stumps else { return dot(x, model) };
+    answers.clear();
+    stumps.answers(x, answers);
+    dot(answers, model)
+}
+
+/// A row that is longer than the bound is moved to it, in its direction: what the training points had to undergo, questions do, too.
+fn shrink_to(x: &mut [f64], bound: f64) {
+    let length = Norm::L2.of(x);
+    if length > bound {
+        x.iter_mut().for_each(|value| *value *= bound / length);
+    }
+}
+
+/// One prediction.
+fn line(margin: f64, classification: bool, detail: Detail) -> String {
+    let mut text = String::new();
+    let label = if margin >= 0.0 { 1 } else { -1 };
+    // Of the label 1: the logistic function of the margin, which the logistic loss means; for other losses just a scale from 0 to 1.
+    let probability = 1.0 / (1.0 + libm::exp(-margin));
+    let _ = match (classification, detail) {
+        (true, Detail::Coarse) => writeln!(text, "{label},{probability:.2}"),
+        (true, Detail::Exact) => writeln!(text, "{label},{probability:.2},{margin}"),
+        (false, Detail::Coarse) => writeln!(text, "{}", coarse(margin)),
+        (false, Detail::Exact) => writeln!(text, "{margin}"),
+    };
+    text
+}
+
+/// A number with two significant digits.
+fn coarse(value: f64) -> f64 {
+    format!("{value:.*e}", DIGITS - 1).parse().expect("a number that was just written")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coarse_predictions_have_two_digits_and_exact_ones_all() {
+        assert_eq!(line(0.123_456_789, true, Detail::Coarse), "1,0.53\n");
+        assert_eq!(line(-5.25, true, Detail::Exact), "-1,0.01,-5.25\n");
+        assert_eq!(line(1e6, true, Detail::Coarse), "1,1.00\n");
+        for (value, written) in [(0.123_456, "0.12"), (-98_765.4, "-99000"), (0.0, "0"), (1.05e-7, "0.0000001")] {
+            let found = line(value, false, Detail::Coarse);
+            let digits = found.trim().trim_start_matches(['-', '0', '.']).trim_end_matches('0').len();
+            assert!(digits <= 2, "{found}");
+            assert!((coarse(value) - value).abs() <= 0.05 * value.abs(), "{found} for {value}, about {written}");
+        }
+        assert_eq!(line(0.123_456_789, false, Detail::Exact), "0.123456789\n");
+    }
+
+    #[test]
+    fn questions_are_shrunk_to_the_bound_and_short_ones_are_left_alone() {
+        let mut x = [3e8, 4e8];
+        shrink_to(&mut x, 1.0);
+        assert!((x[0] - 0.6).abs() < 1e-12 && (x[1] - 0.8).abs() < 1e-12, "{x:?}");
+        let mut x = [0.3, 0.4];
+        shrink_to(&mut x, 1.0);
+        assert_eq!(x, [0.3, 0.4]);
+    }
+}
