@@ -11,6 +11,7 @@ use crate::outlook::outlook;
 use crate::plot::number;
 use crate::private;
 use crate::report::Sample;
+pub use crate::report::{GUARANTEE_IN_WORDS, Origin};
 use crate::task::{Algorithm, Privacy};
 use crate::train::{self, Trained};
 use sottovoce_algorithms::personal::frank_wolfe::Bits;
@@ -23,20 +24,6 @@ pub const UNIT: &str = "record";
 
 /// The observer of every guarantee of this version: whoever sees every message, other members included.
 pub const OBSERVER: &str = "everyone";
-
-/// The same two, in a sentence.
-pub const GUARANTEE_IN_WORDS: &str = "for one record replaced by another, against everyone";
-
-/// Where the noise and the numbers of a run come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// The simulator. Noise comes from the seed: it shows what privacy costs, and protects nothing.
-    Simulator,
-    /// Real peers, and only what they told each other.
-    Peers,
-    /// Real peers, and besides what their owners have revealed.
-    Revealed,
-}
 
 /// What everyone may know of a task before anything is released: names, numbers of points, the graph, the task without its files.
 #[derive(Clone, Debug, PartialEq)]

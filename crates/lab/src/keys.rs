@@ -2,8 +2,10 @@
 //!
 //! This one table checks task files and renders the documentation, so the two cannot disagree.
 
-use crate::task::STUMPS_MAX;
 use std::fmt;
+
+/// The largest number of stumps: a whole model with all of them still fits into a letter.
+pub const STUMPS_MAX: i64 = 1_000_000;
 
 /// A set of finite numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]

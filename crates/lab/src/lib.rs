@@ -29,3 +29,4 @@ pub mod sweep;
 pub mod task;
 pub mod thesis_table;
 pub mod train;
+pub mod workers;

@@ -16,8 +16,8 @@
 
 pub mod als;
 pub mod invent;
+pub mod method;
 pub mod methods;
-pub mod parallel;
 pub mod ratings;
 pub mod setting;
 pub mod table;
@@ -26,7 +26,7 @@ mod testing;
 pub mod tune;
 pub mod values;
 
-pub use methods::Method;
+pub use method::Method;
 pub use ratings::FOLDER;
 pub use setting::Setting;
 pub use table::{Cell, EPSILONS, Options, Table1, Verdict, table_1};

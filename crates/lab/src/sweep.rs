@@ -6,6 +6,7 @@
 
 use crate::load::Loaded;
 use crate::private;
+use crate::report::{Point, Sweep};
 use crate::score::mean_and_deviation;
 use crate::task::{Algorithm, Privacy, Warm};
 use crate::train::{Halt, Trained, train};
@@ -26,47 +27,6 @@ pub const PRODUCTS_MAX: f64 = 1e10;
 
 /// Newton steps that a home model takes, about.
 const NEWTON_STEPS: f64 = 8.0;
-
-/// What came of a sweep.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sweep {
-    /// By epsilon, in order.
-    pub epsilons: Vec<Point>,
-    /// By number of updates, in order.
-    pub updates: Vec<Point>,
-    /// Why there are no points.
-    pub skipped: Option<String>,
-}
-
-/// One run of a sweep.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
-    /// The epsilon, or the number of updates.
-    pub at: f64,
-    /// Whether this is the task's own setting.
-    pub own: bool,
-    /// The mean score of what agents broadcast.
-    pub broadcast: Option<f64>,
-    /// The mean score of their home models.
-    pub home: Option<f64>,
-}
-
-/// Why a sweep has no points.
-fn skipped(why: impl Into<String>) -> Sweep {
-    Sweep { skipped: Some(why.into()), ..Sweep::default() }
-}
-
-impl Sweep {
-    /// A sweep that the user did not want.
-    pub fn not_wanted() -> Sweep {
-        skipped("It was turned off.")
-    }
-
-    /// Of real peers there is none.
-    pub fn of_peers() -> Sweep {
-        skipped("Scores of real peers are known to their owners alone.")
-    }
-}
 
 /// The numbers of updates to try, in order.
 pub fn updates_to_try(own: u64) -> Vec<u64> {
@@ -128,17 +88,17 @@ pub fn sweep(
     threads: usize,
     watch: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Sweep, Halt> {
-    let Some(privacy) = loaded.task.privacy else { return Ok(skipped("The task is not private.")) };
+    let Some(privacy) = loaded.task.privacy else { return Ok(Sweep::skipped("The task is not private.")) };
     if loaded.task.algorithm == Algorithm::Local {
-        return Ok(skipped("Nothing leaves any agent, so there is nothing to vary."));
+        return Ok(Sweep::skipped("Nothing leaves any agent, so there is nothing to vary."));
     }
     if loaded.test.is_none() {
-        return Ok(skipped("There are no test points, so there is no score to show."));
+        return Ok(Sweep::skipped("There are no test points, so there is no score to show."));
     }
     let settings = settings(loaded, &privacy);
     let work: f64 = settings.iter().flatten().map(|(_, privacy)| products(loaded, privacy)).sum();
     if work > PRODUCTS_MAX {
-        return Ok(skipped(format!(
+        return Ok(Sweep::skipped(format!(
             "It would take about {work:.0e} multiplications, and the report stops at {PRODUCTS_MAX:.0e}."
         )));
     }

@@ -24,13 +24,13 @@ pub trait Disk {
 #[derive(Debug)]
 pub struct FileDisk {
     folder: PathBuf,
+    name: &'static str,
     file: File,
     /// Held while this value lives; the system lets go of it when the process ends, however it ends.
-    _lock: File,
+    _lock: Option<File>,
 }
 
 const LOG: &str = "store.log";
-const LOG_NEW: &str = "store.log.new";
 const LOCK: &str = "store.lock";
 
 /// The largest file that is read.
@@ -42,32 +42,47 @@ impl FileDisk {
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when another process has it.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        make_private_folder(folder)?;
-        let lock = private().read(true).append(true).create(true).open(folder.join(LOCK))?;
-        lock.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => io::Error::new(io::ErrorKind::WouldBlock, "another process uses this store"),
-            TryLockError::Error(error) => error,
-        })?;
-        let file = open_log(folder)?;
-        sync_folder(folder)?;
-        Ok(FileDisk { folder: folder.to_owned(), file, _lock: lock })
+        FileDisk::open_named(folder, LOG, Some(LOCK))
     }
+
+    /// The same for a file of another name; without a lock where another file's lock is for both.
+    pub(crate) fn open_named(folder: &Path, name: &'static str, lock: Option<&str>) -> io::Result<Self> {
+        make_private_folder(folder)?;
+        let lock = lock.map(|lock| locked(&folder.join(lock))).transpose()?;
+        let file = open_log(folder, name)?;
+        sync_folder(folder)?;
+        Ok(FileDisk { folder: folder.to_owned(), name, file, _lock: lock })
+    }
+}
+
+fn locked(file: &Path) -> io::Result<File> {
+    let lock = private().read(true).append(true).create(true).open(file)?;
+    lock.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => io::Error::new(io::ErrorKind::WouldBlock, "another process uses this store"),
+        TryLockError::Error(error) => error,
+    })?;
+    Ok(lock)
 }
 
 /// A store's file, to be looked at and not changed, also while a peer uses it.
 #[derive(Debug)]
-pub struct Glance(PathBuf);
+pub struct Glance(PathBuf, &'static str);
 
 impl Glance {
     /// The store in a folder.
     pub fn at(folder: &Path) -> Self {
-        Glance(folder.to_owned())
+        Glance::named(folder, LOG)
+    }
+
+    /// A file of another name.
+    pub(crate) fn named(folder: &Path, name: &'static str) -> Self {
+        Glance(folder.to_owned(), name)
     }
 }
 
 impl Disk for Glance {
     fn read(&mut self) -> io::Result<Vec<u8>> {
-        read_log(&self.0)
+        read_log(&self.0, self.1)
     }
 
     fn append(&mut self, _bytes: &[u8]) -> io::Result<()> {
@@ -83,9 +98,9 @@ impl Disk for Glance {
     }
 }
 
-fn read_log(folder: &Path) -> io::Result<Vec<u8>> {
+fn read_log(folder: &Path, name: &str) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let mut file = match File::open(folder.join(LOG)) {
+    let mut file = match File::open(folder.join(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(bytes),
         opened => opened?,
     };
@@ -98,7 +113,7 @@ fn read_log(folder: &Path) -> io::Result<Vec<u8>> {
 
 impl Disk for FileDisk {
     fn read(&mut self) -> io::Result<Vec<u8>> {
-        read_log(&self.folder)
+        read_log(&self.folder, self.name)
     }
 
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -110,19 +125,19 @@ impl Disk for FileDisk {
     }
 
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let (new, log) = (self.folder.join(LOG_NEW), self.folder.join(LOG));
+        let (new, log) = (self.folder.join(format!("{}.new", self.name)), self.folder.join(self.name));
         let mut file = private().write(true).create(true).truncate(true).open(&new)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         std::fs::rename(&new, &log)?;
         sync_folder(&self.folder)?;
-        self.file = open_log(&self.folder)?;
+        self.file = open_log(&self.folder, self.name)?;
         Ok(())
     }
 }
 
-fn open_log(folder: &Path) -> io::Result<File> {
-    private().read(true).append(true).create(true).open(folder.join(LOG))
+fn open_log(folder: &Path, name: &str) -> io::Result<File> {
+    private().read(true).append(true).create(true).open(folder.join(name))
 }
 
 /// Options for files that nobody else may read.
@@ -142,6 +157,6 @@ pub fn make_private_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// A new name is safe only when its folder is.
-fn sync_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }

@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | [`disk`] | where bytes lie, and when they are safe | files |
 //! | [`store`] | charges, state and what is to be sent, in one record | one peer's step |
+//! | [`book`] | what all tasks on one data source were charged | files, an odometer |
 //! | [`frame`] | what peers say to each other, as bytes | limits |
 //! | [`group`] | who takes part | names, keys, weights |
 //! | [`node`] | one peer: its agent, its store, what came and what goes; no socket, no clock | an [`Algorithm`](sottovoce_core::Algorithm) |
@@ -15,6 +16,7 @@
 //! | [`admin`], [`status`] | what the owner can ask | counters |
 
 pub mod admin;
+pub mod book;
 pub mod directory;
 pub mod disk;
 pub mod frame;

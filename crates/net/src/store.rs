@@ -26,9 +26,9 @@ use thiserror::Error;
 pub const FORMAT: u32 = 1;
 
 const RECORD: [u8; 4] = *b"SVO1";
-const MARK_BYTES: usize = 8;
+pub(crate) const MARK_BYTES: usize = 8;
 const HEAD_BYTES: usize = 16;
-const DIGEST_BYTES: usize = 32;
+pub(crate) const DIGEST_BYTES: usize = 32;
 const SEAL_BYTES: usize = 32;
 
 /// A log is written anew when it is this many times as long as it would then be,
@@ -332,19 +332,19 @@ fn encode<T: Serialize>(value: &T) -> Vec<u8> {
 }
 
 /// What a log holds.
-struct Log<'b> {
-    payloads: Vec<&'b [u8]>,
+pub(crate) struct Log<'b> {
+    pub payloads: Vec<&'b [u8]>,
     mark: [u8; MARK_BYTES],
     /// Of the last record.
     digest: Digest,
     /// Where the last record and its seal end.
     end: usize,
     /// Whether it ends with a sealed record.
-    is_clean: bool,
+    pub is_clean: bool,
 }
 
 impl<'b> Log<'b> {
-    fn parse(bytes: &'b [u8]) -> Result<Self, StoreError> {
+    pub fn parse(bytes: &'b [u8]) -> Result<Self, StoreError> {
         let (payloads, mark, digest) = (Vec::new(), [0; MARK_BYTES], [0; DIGEST_BYTES]);
         let mut log = Log { payloads, mark, digest, end: 0, is_clean: true };
         // A record without a seal is the last one.
@@ -371,7 +371,7 @@ impl<'b> Log<'b> {
 }
 
 /// How the seals of a store begin.
-fn mark(first: &Digest) -> [u8; MARK_BYTES] {
+pub(crate) fn mark(first: &Digest) -> [u8; MARK_BYTES] {
     first[..MARK_BYTES].try_into().expect("a part of a digest")
 }
 
@@ -388,7 +388,7 @@ fn next<'b>(bytes: &'b [u8], number: u64, digest: &mut Digest) -> Option<(&'b [u
     })
 }
 
-fn record(number: u64, before: &Digest, payload: &[u8]) -> (Vec<u8>, Digest) {
+pub(crate) fn record(number: u64, before: &Digest, payload: &[u8]) -> (Vec<u8>, Digest) {
     let digest = chained(number, before, payload);
     let length = u32::try_from(payload.len()).expect("a step has less than 4 GiB");
     let mut bytes = Vec::with_capacity(HEAD_BYTES + payload.len() + DIGEST_BYTES + SEAL_BYTES);
@@ -400,7 +400,7 @@ fn record(number: u64, before: &Digest, payload: &[u8]) -> (Vec<u8>, Digest) {
     (bytes, digest)
 }
 
-fn seal(mark: &[u8; MARK_BYTES], number: u64, digest: &Digest) -> [u8; SEAL_BYTES] {
+pub(crate) fn seal(mark: &[u8; MARK_BYTES], number: u64, digest: &Digest) -> [u8; SEAL_BYTES] {
     let mut bytes = [0; SEAL_BYTES];
     bytes[..8].copy_from_slice(mark);
     bytes[8..16].copy_from_slice(&number.to_le_bytes());
@@ -408,7 +408,7 @@ fn seal(mark: &[u8; MARK_BYTES], number: u64, digest: &Digest) -> [u8; SEAL_BYTE
     bytes
 }
 
-fn chained(number: u64, before: &Digest, payload: &[u8]) -> Digest {
+pub(crate) fn chained(number: u64, before: &Digest, payload: &[u8]) -> Digest {
     let mut hash = Sha256::new();
     hash.update(before);
     hash.update(number.to_le_bytes());

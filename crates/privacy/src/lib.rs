@@ -20,12 +20,16 @@ mod gate;
 mod ledger;
 mod noise;
 mod normal;
+pub mod odometer;
 mod plan;
 mod released;
 mod round;
 pub mod sensitivity;
 
-pub use account::{Accountant, Gaussian, Optimal, Pld, Rdp, Sum, Theorem1, Tight, gaussian_delta, gaussian_epsilon};
+pub use account::{
+    Accountant, BadLimit, Filter, Gaussian, Optimal, Pld, Rdp, Sum, Theorem1, Tight, gaussian_delta, gaussian_epsilon,
+    least_limit,
+};
 pub use event::{Audience, BadCharge, Event};
 pub use gate::{Exhausted, Gate, OtherPlan};
 pub use ledger::{Charge, Ledger};

@@ -1,9 +1,12 @@
 //! One agent as the simulator holds it, and the one way in which it is called.
 
-use crate::{Schedule, simulation::Counters};
+use crate::{Counters, Schedule};
 use sottovoce_core::{Activity, Algorithm, Coin, Cx, Graph, Outbox, PeerId, Posts, Rows, Time, Wire};
 use sottovoce_privacy::{Exhausted, Gate, Simulated};
 use std::hint::black_box;
+
+/// An agent is quiet after this many wakes in a row in which neither it nor a neighbour moved.
+pub(crate) const STILL_WAKES: u32 = 10;
 
 /// What all agents share and none can change.
 pub(crate) struct World<'w, A, D> {

@@ -1,9 +1,9 @@
 //! Instant delivery: one shared board of posts, letters before the next wake.
 
 use crate::{
-    agent::{Agent, Desk, Stage, World},
+    Counters,
+    agent::{Agent, Desk, STILL_WAKES, Stage, World},
     levels::{Levels, Wake},
-    simulation::{Counters, STILL_WAKES},
 };
 use rayon::prelude::*;
 use sottovoce_core::{Algorithm, Graph, Outbox, PeerId, Posts, Rows, Time, Wire};

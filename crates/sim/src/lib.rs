@@ -8,6 +8,7 @@
 //! post are run in parallel; those with letters, and all runs with faults, on one thread.
 
 mod agent;
+mod counters;
 mod faults;
 mod instant;
 mod levels;
@@ -15,6 +16,7 @@ mod post_office;
 mod schedule;
 mod simulation;
 
+pub use counters::Counters;
 pub use faults::{Faults, Partition};
 pub use schedule::{Clock, Schedule};
-pub use simulation::{Counters, Settings, Simulation, Status};
+pub use simulation::{Settings, Simulation, Status};

@@ -4,10 +4,9 @@
 //! a neighbour is the version with the highest sequence number that reached it, never the one that arrived last.
 
 use crate::{
-    Faults,
-    agent::{Agent, Stage},
+    Counters, Faults,
+    agent::{Agent, STILL_WAKES, Stage},
     faults::Weather,
-    simulation::{Counters, STILL_WAKES},
 };
 use sottovoce_core::{Algorithm, Graph, Outbox, PeerId, Posts, Rows, Time, UNHEARD};
 use std::{cmp::Ordering, collections::BinaryHeap};

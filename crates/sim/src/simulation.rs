@@ -1,18 +1,14 @@
 //! A simulation from its start to its end.
 
 use crate::{
-    Clock, Faults, Schedule,
-    agent::{Desk, Stage, World},
+    Clock, Counters, Faults, Schedule,
+    agent::{Desk, STILL_WAKES, Stage, World},
     instant::Board,
     post_office::PostOffice,
 };
 use rayon::prelude::*;
-use sottovoce_core::{Algorithm, Graph, PeerId, Posts, Reject, Rows, Time, wire};
+use sottovoce_core::{Algorithm, Graph, PeerId, Posts, Rows, Time};
 use sottovoce_privacy::{Exhausted, Gate, Ledger, Simulated};
-use std::collections::BTreeMap;
-
-/// An agent is quiet after this many wakes in a row in which neither it nor a neighbour moved.
-pub(crate) const STILL_WAKES: u32 = 10;
 
 /// Agents started side by side before their posts are gathered.
 const START_BATCH: usize = 4096;
@@ -31,36 +27,6 @@ pub struct Settings {
     pub tolerance: Option<f64>,
     /// What goes wrong.
     pub faults: Faults,
-}
-
-/// What has happened so far.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Wakes of agents that were there.
-    pub wakes: u64,
-    /// Model-sized vectors sent over edges; a post counts once per neighbour.
-    pub vectors_sent: u64,
-    /// Bytes of the encoded messages.
-    pub bytes_sent: u64,
-    /// Messages that never arrived: lost, sent to an agent that was away, or across a partition.
-    pub lost: u64,
-    /// Messages that arrived and were dropped, by reason.
-    pub rejected: BTreeMap<Reject, u64>,
-    /// Wakes that ended without a release because the agent's budget did not allow one.
-    pub refused: u64,
-}
-
-impl Counters {
-    #[inline]
-    pub(crate) fn count_post(&mut self, neighbours: usize, len: usize) {
-        self.vectors_sent += neighbours as u64;
-        self.bytes_sent += neighbours as u64 * wire::post_bytes(len);
-    }
-
-    pub(crate) fn count_letter(&mut self, vectors: u64, bytes: &[u8]) {
-        self.vectors_sent += vectors;
-        self.bytes_sent += bytes.len() as u64;
-    }
 }
 
 /// Whether there is anything left to do.

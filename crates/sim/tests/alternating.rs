@@ -7,11 +7,11 @@ use sottovoce_algorithms::{
     joint::{Joint, LogDegree, Pairs},
     objective::{self, local_value},
     personal::{
-        alternating::{Alternating, Turn, Turns},
+        alternating::{Alternating, Turns},
         descent_by_letters::{DescentByLetters, Step},
         frank_wolfe::{FrankWolfe, FrankWolfeConfig, StepSize},
         graph_learning::{GraphLearning, GraphLearningConfig},
-        learner::Learner,
+        learner::{Learner, Turn},
     },
     reference::{boosting as central_boosting, central, graph},
     stumps::Stumps,

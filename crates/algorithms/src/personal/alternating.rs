@@ -29,7 +29,7 @@
 use super::config::{ConfigError, positive};
 use super::graph_learning::{GraphLearning, Neighbourhood};
 use super::graph_letter::{GraphLetter, KIND_MIN};
-use super::learner::Learner;
+use super::learner::{Learner, Turn};
 use super::links::Links;
 use crate::Shard;
 use crate::joint::Regularizer;
@@ -58,15 +58,6 @@ impl Default for Turns {
     fn default() -> Self {
         Turns { graph_first: 10.0, models: 20.0, graph: 10.0 }
     }
-}
-
-/// Whose turn it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// Models move. Turns of models count from zero.
-    Models(u64),
-    /// Weights move. The first graph is zero, and the turn behind turn k of the models is k + 1.
-    Graph(u64),
 }
 
 impl Turns {

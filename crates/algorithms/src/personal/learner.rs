@@ -1,11 +1,19 @@
 //! The model part of an agent whose neighbours may change.
 
-use super::alternating::Turn;
 use super::graph_learning::{Placed, Standing};
 use super::links::Origin;
 use crate::Shard;
 use sottovoce_core::{Activity, CannotResume, Cx, PeerId, Peers, Reject, Wire};
 use sottovoce_privacy::Exhausted;
+
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Models move. Turns of models count from zero.
+    Models(u64),
+    /// Weights move. The first graph is zero, and the turn behind turn k of the models is k + 1.
+    Graph(u64),
+}
 
 /// An algorithm that learns an agent's model from its data and from neighbours that it is told of, and told anew when the graph
 /// changes. It talks by letters, and by their first byte others can tell them from letters about the graph:

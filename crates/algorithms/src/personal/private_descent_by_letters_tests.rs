@@ -1,9 +1,10 @@
 //! Private descent by letters as one agent runs it: its losses, its turns, and what leaves it.
 
-use super::alternating::{Alternating, Turn, Turns};
+use super::alternating::{Alternating, Turns};
 use super::graph_learning::{GraphLearning, GraphLearningConfig};
 use super::graph_letter::GraphLetter;
 use super::learner::Learner;
+use super::learner::Turn;
 use super::private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig, WarmStart};
 use super::private_descent_by_letters::*;
 use crate::joint::{Joint, LogDegree};

@@ -1,8 +1,8 @@
 //! The rows of the table: how each user's model is made.
 
+use super::method::Method;
 use super::setting::Instance;
 use super::values::{PrivateValues, SettingValues};
-use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::Problem;
 use sottovoce_algorithms::personal::{
     coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start},
@@ -22,67 +22,6 @@ const WAKES: u64 = 300;
 
 /// The paper's clip, "large enough that gradients are almost never clipped".
 pub const PAPER_CLIP: f64 = 10.0;
-
-/// How models are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Method {
-    /// Each user alone, lambda_i = 1 / m_i and features as long as they come: the paper's recipe.
-    LocalOneOverM,
-    /// Each user alone, features as long as it suits local models best.
-    Local,
-    /// Coordinate descent without privacy.
-    Descent,
-    /// Private coordinate descent with the paper's noise: not differentially private, see [`paper_plan`]. What is broadcast.
-    PaperNoise,
-    /// The paper's mechanism made sound: Laplace noise, gradients clipped in L1. What is broadcast.
-    Laplace,
-    /// Gaussian noise, gradients clipped in L2. What is broadcast.
-    Gaussian,
-    /// Gaussian noise, gradients clipped in L2. What users make of it at home.
-    GaussianHome,
-}
-
-impl Method {
-    /// As in the names of cells.
-    pub fn name(self) -> &'static str {
-        match self {
-            Method::LocalOneOverM => "local-one-over-m",
-            Method::Local => "local",
-            Method::Descent => "descent",
-            Method::PaperNoise => "paper-noise",
-            Method::Laplace => "laplace",
-            Method::Gaussian => "gaussian",
-            Method::GaussianHome => "gaussian-home",
-        }
-    }
-
-    /// In plain words.
-    pub fn label(self) -> &'static str {
-        match self {
-            Method::LocalOneOverM => "purely local, lambda = 1/m",
-            Method::Local => "purely local, ridge tuned",
-            Method::Descent => "coordinate descent, not private",
-            Method::PaperNoise => "broadcast, the paper's noise (not DP)",
-            Method::Laplace => "broadcast, Laplace noise, L1 clip",
-            Method::Gaussian => "broadcast, Gaussian noise, L2 clip",
-            Method::GaussianHome => "home, Gaussian noise, L2 clip",
-        }
-    }
-
-    /// Whether it has a budget.
-    pub fn is_private(self) -> bool {
-        matches!(self, Method::PaperNoise | Method::Laplace | Method::Gaussian | Method::GaussianHome)
-    }
-
-    /// The noise of a private method.
-    pub fn noise(self) -> Noise {
-        match self {
-            Method::PaperNoise | Method::Laplace => Noise::Laplace,
-            _ => Noise::Gaussian,
-        }
-    }
-}
 
 /// delta of the paper's experiments.
 pub fn delta() -> f64 {

@@ -1,13 +1,14 @@
 //! The table: its cells, the paper's numbers beside ours, and what they come to.
 
 use super::als::Als;
-use super::methods::{Method, delta, error, plan};
-use super::parallel::{Watch, each};
+use super::method::Method;
+use super::methods::{delta, error, plan};
 use super::ratings::{MovieLens, Split};
 use super::setting::{Instance, Setting};
 use super::values::{PrivateValues, SettingValues, Values};
 use crate::error::Mistake;
 use crate::train::Halt;
+use crate::workers::{Watch, each};
 use sottovoce_privacy::{Accountant, Plan, Tight};
 use std::fmt::Write;
 use std::path::Path;

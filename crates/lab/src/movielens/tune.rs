@@ -14,14 +14,15 @@
 
 use super::als::Als;
 use super::invent::invent;
-use super::methods::{Method, PAPER_CLIP, Posted, descent, local, plan, private_run};
-use super::parallel::{Watch, each};
+use super::method::Method;
+use super::methods::{PAPER_CLIP, Posted, descent, local, plan, private_run};
 use super::ratings::{MovieLens, Split};
 use super::setting::{Instance, Setting};
 use super::table::EPSILONS;
 use super::values::{HomeValues, PrivateValues, SettingValues, Values};
 use crate::error::Mistake;
 use crate::train::Halt;
+use crate::workers::{Watch, each};
 use sottovoce_algorithms::personal::home::Home;
 use sottovoce_core::Rows;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The values that were tuned, and their file: `papers/2018-aistats/table-1.toml`.
 
 use super::als::Als;
-use super::methods::Method;
+use super::method::Method;
 use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::personal::home::Home;
 

@@ -9,6 +9,7 @@ mod learned;
 mod page;
 mod private;
 mod sizes;
+mod sweep;
 mod words;
 
 #[cfg(test)]
@@ -17,7 +18,22 @@ mod tests;
 pub use learned::LearnedGraph;
 pub use page::html;
 pub use private::{BROADCAST, HOME, PrivateRun, bound_or_infinity};
+pub use sweep::{Point, Sweep};
 pub use words::headline;
+
+/// For what unit and against which observer every guarantee of this version holds, in a sentence.
+pub const GUARANTEE_IN_WORDS: &str = "for one record replaced by another, against everyone";
+
+/// Where the noise and the numbers of a run come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The simulator. Noise comes from the seed: it shows what privacy costs, and protects nothing.
+    Simulator,
+    /// Real peers, and only what they told each other.
+    Peers,
+    /// Real peers, and besides what their owners have revealed.
+    Revealed,
+}
 
 /// Everything a report shows.
 #[derive(Clone, Debug, Default)]

@@ -1,10 +1,9 @@
 //! What a private run adds to a report: the budget and what was spent, and scores against epsilon and against updates.
 
-use super::{HEIGHT, Picture, Report, WIDTH, finite};
-use crate::facts::{GUARANTEE_IN_WORDS, Origin};
+use super::sweep::{Point, Sweep};
+use super::{GUARANTEE_IN_WORDS, HEIGHT, Origin, Picture, Report, WIDTH, finite};
 use crate::plot::number::{self, NONE};
 use crate::plot::{Axis, Chart, Dot, Ink, Stroke, escape};
-use crate::sweep::{Point, Sweep};
 use std::fmt::Write;
 
 /// What the table and the curves call the models that agents send.

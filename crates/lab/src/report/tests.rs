@@ -1,6 +1,4 @@
 use super::*;
-use crate::facts::Origin;
-use crate::sweep::{Point, Sweep};
 
 fn sample(wakes: u64, objective: f64, score: f64) -> Sample {
     Sample {

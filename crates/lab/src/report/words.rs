@@ -1,7 +1,6 @@
 //! The answer first: one sentence that says what collaboration brought.
 
-use super::{PrivateRun, Report, Sample, finite};
-use crate::facts::Origin;
+use super::{Origin, PrivateRun, Report, Sample, finite};
 use crate::plot::number::{count, score, significant};
 
 /// How the agents fared against their purely local models.

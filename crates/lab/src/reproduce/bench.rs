@@ -2,6 +2,7 @@
 
 use crate::error::Mistake;
 use crate::train::Halt;
+use crate::workers::as_they_come;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -10,8 +11,6 @@ use std::fs;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
 
 /// How to run experiments.
 #[derive(Clone, Debug)]
@@ -88,41 +87,24 @@ impl<'a> Bench<'a> {
         let mut done: Vec<Option<T>> = keys.iter().map(|key| self.store.find(key)).collect();
         let missing: Vec<usize> = (0..items.len()).filter(|&k| done[k].is_none()).collect();
         let mut count = items.len() - missing.len();
-        let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let (send, receive) = mpsc::channel();
-        let ended = std::thread::scope(|scope| {
-            for _ in 0..self.settings.threads.clamp(1, missing.len().max(1)) {
-                let (send, next, stopped, missing, work) = (send.clone(), &next, &stopped, &missing, &work);
-                scope.spawn(move || {
-                    while !stopped.load(Ordering::Relaxed) {
-                        let Some(&k) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                        // Nobody listens any more when the run was stopped.
-                        let _ = send.send((k, work(&items[k])));
-                    }
-                });
+        let (watch, store) = (&mut self.watch, &mut self.store);
+        let mut tell = |count: usize| watch(stage, count as u64, items.len() as u64);
+        if tell(count).is_break() {
+            return Err(Halt::Interrupted);
+        }
+        let one = |k: usize| work(&items[missing[k]]);
+        let ended = as_they_come(missing.len(), self.settings.threads, one, |k, value| {
+            let k = missing[k];
+            if let Err(mistake) = store.keep(&keys[k], &value) {
+                return ControlFlow::Break(Halt::from(mistake));
             }
-            drop(send);
-            let mut tell = |count: usize| (self.watch)(stage, count as u64, items.len() as u64);
-            let mut ended = Ok(());
-            if tell(count).is_break() {
-                stopped.store(true, Ordering::Relaxed);
-                return Err(Halt::Interrupted);
-            }
-            for (k, value) in receive {
-                ended = self.store.keep(&keys[k], &value).map_err(Halt::from);
-                done[k] = Some(value);
-                count += 1;
-                if tell(count).is_break() {
-                    ended = Err(Halt::Interrupted);
-                }
-                if ended.is_err() {
-                    stopped.store(true, Ordering::Relaxed);
-                    break;
-                }
-            }
-            ended
+            done[k] = Some(value);
+            count += 1;
+            tell(count).map_break(|()| Halt::Interrupted)
         });
-        ended?;
+        if let ControlFlow::Break(halt) = ended {
+            return Err(halt);
+        }
         Ok(done.into_iter().map(|value| value.expect("every worker has sent what it did")).collect())
     }
 }
@@ -204,6 +186,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     const TOML: &str = "seeds = [1, 2]\nsize = 10\n[quick]\nsize = 3\n";
 

@@ -2,11 +2,11 @@
 
 use super::bench::{Bench, PARTS, Settings, Watch, seal};
 use super::outcome::{Outcome, Table};
-use super::verdict::{Judged, Verdict, judge};
+use super::results::{Report, Results, claims_table};
+use super::verdict::judge;
 use super::{EXPERIMENTS, Experiment, find, page, picture};
 use crate::error::{Mistake, quote};
 use crate::train::Halt;
-use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 
@@ -16,38 +16,6 @@ pub const PAGE: &str = "index.html";
 pub const RESULTS: &str = "results.json";
 /// The result of one experiment.
 const OUTCOME: &str = "outcome.json";
-
-/// What an experiment came to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Report {
-    /// The experiment.
-    pub name: String,
-    /// Whether it was the quick version.
-    pub quick: bool,
-    /// Its claims with their verdicts.
-    pub claims: Vec<Judged>,
-    /// Tables and plots.
-    #[serde(skip)]
-    pub outcome: Outcome,
-    /// What makes two runs the same.
-    seal: String,
-}
-
-impl Report {
-    /// Whether a claim came out otherwise than expected.
-    pub fn has_failed(&self) -> bool {
-        self.claims.iter().any(|judged| judged.verdict == Verdict::Failed)
-    }
-}
-
-/// The reports of a folder.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Results {
-    /// By experiment, in the order of the list.
-    pub experiments: Vec<Report>,
-    /// The version of the program.
-    pub version: &'static str,
-}
 
 /// Runs an experiment, or takes what an earlier run with the same settings left in `out`, and writes its folder and the page of all.
 pub fn run_one<'a>(
@@ -111,17 +79,6 @@ fn kept(folder: &Path, seal: &str) -> Option<Outcome> {
     let text = fs::read_to_string(folder.join(OUTCOME)).ok()?;
     let (found, outcome) = serde_json::from_str::<(String, Outcome)>(&text).ok()?;
     (found == seal).then_some(outcome)
-}
-
-/// The claims as a table: paper, ours, verdict.
-pub fn claims_table(claims: &[Judged]) -> Table {
-    let columns = ["claim", "paper", "ours", "verdict", "why"].map(str::to_owned).to_vec();
-    let row = |judged: &Judged| {
-        let Judged { claim, verdict, why } = judged;
-        vec![claim.says.clone(), claim.paper.clone(), claim.ours.clone(), verdict.word().to_owned(), why.clone()]
-    };
-    let caption = "What the paper says, and what we find".to_owned();
-    Table { name: "claims".to_owned(), caption, columns, rows: claims.iter().map(row).collect() }
 }
 
 fn csv(table: &Table) -> Vec<u8> {

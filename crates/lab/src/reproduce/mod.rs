@@ -18,6 +18,7 @@ mod not_dp;
 mod outcome;
 mod page;
 mod picture;
+mod results;
 mod sound;
 mod table_1;
 mod table_2_1;
@@ -25,8 +26,9 @@ mod tuning;
 mod verdict;
 
 pub use bench::{Bench, Settings, Watch, parameters};
-pub use folder::{Report, Results, all_in, run_one};
+pub use folder::{all_in, run_one};
 pub use outcome::{Claim, Labelled, Outcome, Plot, Point, Series, Spread, Table};
+pub use results::{Report, Results};
 pub use verdict::{Expected, Judged, Verdict, judge};
 
 use crate::train::Halt;

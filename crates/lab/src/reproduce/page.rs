@@ -1,7 +1,7 @@
 //! The page with all results: the verdicts first, then each experiment with its plots and tables. No script, nothing loaded from elsewhere.
 
-use super::folder::{Report, Results, claims_table};
 use super::outcome::Table;
+use super::results::{Report, Results, claims_table};
 use super::verdict::Verdict;
 use super::{find, picture};
 use crate::plot::{dark_style, escape};

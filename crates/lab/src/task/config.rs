@@ -61,7 +61,7 @@ config! {
         first_wakes: f64,
         model_wakes: f64,
         graph_wakes: f64,
-        model_step: super::learned::ModelStep,
+        model_step: ModelStep,
         oracle: String,
         groups: String,
     }
@@ -190,4 +190,14 @@ pub(super) enum Start {
     Local,
     Zero,
     Warm,
+}
+
+/// What an agent does at a wake on its linear model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModelStep {
+    /// A gradient step.
+    Gradient,
+    /// A Newton step.
+    Newton,
 }

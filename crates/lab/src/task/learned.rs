@@ -1,7 +1,7 @@
 //! What a task says of boosting and of a graph that is learned (thesis, chapter 2).
 
 use super::check::Lines;
-use super::config::{self, BoostingConfig, GraphConfig, NumberOrWord};
+use super::config::{self, BoostingConfig, GraphConfig, ModelStep, NumberOrWord};
 use super::{Algorithm, GraphSource, Mistake, Model};
 use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::Loss;
@@ -55,16 +55,6 @@ impl From<Step> for StepSize {
     }
 }
 
-/// What an agent does at a wake on its linear model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ModelStep {
-    /// A gradient step.
-    Gradient,
-    /// A Newton step.
-    Newton,
-}
-
 impl From<ModelStep> for descent_by_letters::Step {
     fn from(step: ModelStep) -> Self {
         match step {
@@ -92,9 +82,6 @@ pub struct Learned {
     /// Who belongs together, for pictures only: `agent,group`.
     pub groups: Option<PathBuf>,
 }
-
-/// The largest number of stumps: a whole model with all of them still fits into a letter.
-pub const STUMPS_MAX: i64 = 1_000_000;
 
 /// Stumps when a task does not say; the thesis has 200 for the moons.
 const STUMPS_DEFAULT: u32 = 200;

@@ -12,7 +12,7 @@ mod resolve;
 mod write;
 
 use crate::error::Mistake;
-pub use learned::{BOOSTING_DEFAULTS, Boosting, LINEAR_DEFAULTS, Learned, Predictors, STUMPS_MAX, Step, Turns};
+pub use learned::{BOOSTING_DEFAULTS, Boosting, LINEAR_DEFAULTS, Learned, Predictors, Step, Turns};
 pub use privacy::{AccountantName, Home, Losses, Mechanism, NoiseKind, Privacy, Schedule, Warm};
 use resolve::required;
 use serde::{Deserialize, Serialize};

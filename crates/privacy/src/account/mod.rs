@@ -10,9 +10,12 @@
 //! | [`Pld`] | everything | the privacy loss distribution, within 1e-3 of the truth |
 //! | [`Tight`] | everything | the least of these |
 //!
+//! [`Filter`] is no accountant: it keeps a limit over tasks that are chosen along the way.
+//!
 //! All return an upper bound on the truth, never NaN and never negative; 0 for an empty ledger; infinity when an exact
 //! value has left, and for what they do not cover. A delta outside [0, 1) counts as the nearest value inside, NaN as 0.
 
+mod filter;
 mod gaussian;
 mod loss;
 mod optimal;
@@ -22,6 +25,7 @@ mod sum;
 mod theorem_1;
 mod tight;
 
+pub use filter::{BadLimit, Filter, least_limit};
 pub use gaussian::{Gaussian, gaussian_delta, gaussian_epsilon};
 pub use optimal::Optimal;
 pub use pld::Pld;

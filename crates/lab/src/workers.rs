@@ -8,23 +8,24 @@ use std::sync::mpsc;
 /// Told how many pieces of work are done and how many there are; stops by breaking.
 pub type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
 
-/// `work(0), work(1), ..`, in this order whatever the number of threads.
-pub fn each<T: Send>(
+/// Does `work(0), work(1), ..` up to `count` on a few threads. Each result is handed over as it comes, in any order; breaking stops
+/// the others after what they have under way.
+pub fn as_they_come<T: Send, B>(
     count: usize,
     threads: usize,
-    watch: Watch<'_>,
     work: impl Fn(usize) -> T + Sync,
-) -> Result<Vec<T>, Halt> {
-    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let mut results: Vec<Option<T>> = (0..count).map(|_| None).collect();
+    mut take: impl FnMut(usize, T) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
         for _ in 0..threads.clamp(1, count.max(1)) {
             let sender = sender.clone();
-            let (next, stop, work) = (&next, &stop, &work);
+            let (next, stopped, work) = (&next, &stopped, &work);
             scope.spawn(move || {
-                while !stop.load(Ordering::Relaxed) {
+                while !stopped.load(Ordering::Relaxed) {
                     let k = next.fetch_add(1, Ordering::Relaxed);
+                    // Nobody listens any more when the work was stopped.
                     if k >= count || sender.send((k, work(k))).is_err() {
                         return;
                     }
@@ -32,14 +33,31 @@ pub fn each<T: Send>(
             });
         }
         drop(sender);
-        for (done, (k, result)) in receiver.iter().enumerate() {
-            results[k] = Some(result);
-            if watch(done as u64 + 1, count as u64).is_break() {
-                stop.store(true, Ordering::Relaxed);
+        for (k, result) in receiver {
+            if let ControlFlow::Break(why) = take(k, result) {
+                stopped.store(true, Ordering::Relaxed);
+                return ControlFlow::Break(why);
             }
         }
+        ControlFlow::Continue(())
+    })
+}
+
+/// `work(0), work(1), ..`, in this order whatever the number of threads.
+pub fn each<T: Send>(
+    count: usize,
+    threads: usize,
+    watch: Watch<'_>,
+    work: impl Fn(usize) -> T + Sync,
+) -> Result<Vec<T>, Halt> {
+    let mut results: Vec<Option<T>> = (0..count).map(|_| None).collect();
+    let mut done = 0;
+    let ended = as_they_come(count, threads, work, |k, result| {
+        results[k] = Some(result);
+        done += 1;
+        watch(done, count as u64)
     });
-    if stop.into_inner() {
+    if ended.is_break() {
         return Err(Halt::Interrupted);
     }
     Ok(results.into_iter().map(|result| result.expect("every piece was done")).collect())
