@@ -1,13 +1,18 @@
-//! `sottovoce data`: describe a data set, or generate a task with one.
+//! `sottovoce data`: describe a data set, check that of a private task, or generate a task with one.
 
 use crate::{OutArguments, Output, screen};
 use clap::Subcommand;
+use sottovoce_lab::data::moved;
 use sottovoce_lab::describe::describe;
 use sottovoce_lab::error::Mistake;
 use sottovoce_lab::generate::moons::{self, MoonsOptions};
 use sottovoce_lab::generate::{self, LinearOptions};
+use sottovoce_lab::peer::{PeerFile, own_task};
+use sottovoce_lab::plot::number;
+use sottovoce_lab::private_rows::{Count, Moved, Rule};
+use sottovoce_lab::task::Task;
 use sottovoce_lab::train::Halt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -29,6 +34,15 @@ enum DataCommand {
     Generate {
         #[command(subcommand)]
         kind: Generate,
+    },
+
+    /// Show what a private task makes of records that are out of its range, for the owner of the data alone
+    ///
+    /// A private task refuses nothing that a record holds, because a refusal would tell of it. This says which labels, features and
+    /// points were moved, by which rule, and where first. It is made of exact data: do not show it.
+    Check {
+        /// A task file, or the folder of a peer
+        path: PathBuf,
     },
 }
 
@@ -91,6 +105,10 @@ impl LinearArguments {
     }
 }
 
+/// The first line of a check.
+const OWNER_ONLY: &str =
+    "For the owner of the data only: this is made of exact data and protected by nothing. Do not show it.";
+
 pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     match (&arguments.command, &arguments.file) {
         (Some(DataCommand::Generate { kind: Generate::Linear { size, flip_test, private, out } }), _) => {
@@ -105,6 +123,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
             moons::write(&options, &out.out, out.force)?;
             tell(out, moons::FILES, "task.toml", output)
         }
+        (Some(DataCommand::Check { path }), _) => check(path, output),
         (None, Some(file)) => {
             let summary = describe(file, arguments.agents.as_deref())?;
             if output.json {
@@ -114,8 +133,44 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
             }
             Ok(())
         }
-        (None, None) => Err(Mistake::new("accepted: `sottovoce data FILE`, or `sottovoce data generate`").into()),
+        (None, None) => {
+            Err(Mistake::new("accepted: `sottovoce data FILE`, `sottovoce data check` or `sottovoce data generate`")
+                .into())
+        }
     }
+}
+
+/// Says what was moved in the files of a private task. Whatever that is, the command succeeds.
+fn check(path: &Path, output: Output) -> Result<(), Halt> {
+    let task = if path.is_dir() { own_task(&PeerFile::read(path)?)? } else { Task::read(path)? };
+    if task.privacy.is_none() {
+        let what = "a task without [privacy] moves nothing, and refuses what is out of range; accepted: a private task";
+        return Err(Mistake::file(path, what).into());
+    }
+    let files = moved(&task)?;
+    if output.json {
+        let count = |(rule, count): (Rule, Count)| serde_json::json!({ "rule": rule, "times": count.times, "first_line": count.line });
+        let file = |file: &Moved| {
+            let counts: Vec<serde_json::Value> = file.counts().map(count).collect();
+            serde_json::json!({ "file": file.file, "rows": file.lines.len(), "moved": counts })
+        };
+        let files: Vec<serde_json::Value> = files.iter().map(file).collect();
+        screen::say(serde_json::json!({ "note": OWNER_ONLY, "files": files }))?;
+    } else if !output.quiet {
+        let mut text = OWNER_ONLY.to_owned();
+        for (file, what) in files.iter().zip(["training", "test"]) {
+            let name = file.file.file_name().unwrap_or_default().to_string_lossy();
+            text += &format!("\n{name}: {} {what} rows", number::count(file.lines.len() as u64));
+            if file.counts().next().is_none() {
+                text += ", nothing was moved";
+            }
+            for (rule, Count { times, line }) in file.counts() {
+                text += &format!("\n  {} {} (first in line {line})", number::count(times), rule.in_words());
+            }
+        }
+        screen::say(text)?;
+    }
+    Ok(())
 }
 
 /// What was written, and what to do with it.

@@ -1,8 +1,9 @@
 //! From rows of files to each agent's training and test points.
 
 use crate::error::Mistake;
+use crate::private_rows::{self, Moved, Rule};
 use crate::rows::{self, At, Format, Missing, Names, Place, Rows};
-use crate::task::{Model, Normalize, Points, Task, Test};
+use crate::task::{Mechanism, Model, Normalize, Points, Task, Test};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
@@ -18,36 +19,91 @@ pub struct Raw {
     pub test: Option<Rows>,
 }
 
-/// Reads the rows of a task. Labels are checked against the loss, and 0 becomes -1 for a classification.
+/// Reads the rows of a task. Labels are checked against the loss, and 0 becomes -1 for a classification. With [privacy] nothing that a
+/// record holds is refused ([`private_rows`]).
 pub fn read(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
+    if task.privacy.is_some() {
+        let train = with_rows(read_private(&task.data.train, task, names)?.0, &task.data.train.file)?;
+        return with_private_test(train, task, names);
+    }
     let mut labels = Labels { loss: task.model.loss, low: None };
     let train = &task.data.train;
     let Test::File(test) = &task.data.test else {
-        return Ok(Raw { train: read_one(train, names, &mut labels)?, test: None });
+        return Ok(Raw { train: read_one(train, task.data.dimension, names, &mut labels)?, test: None });
     };
+    let declared = task.data.dimension;
     if let (Some(train_agents), Some(test_agents)) = (&train.agents, &test.agents) {
         // A feature may occur in only one of two sparse files: the dimension is the larger one.
-        let train_rows = rows::read_libsvm(&train.file, train_agents, names, |y, at| labels.take(y, at))?;
-        let test_rows = rows::read_libsvm(&test.file, test_agents, names, |y, at| labels.take(y, at))?;
+        let train_rows = rows::read_libsvm(&train.file, train_agents, names, declared, |y, at| labels.take(y, at))?;
+        let test_rows = rows::read_libsvm(&test.file, test_agents, names, declared, |y, at| labels.take(y, at))?;
         let dimension = train_rows.dimension().max(test_rows.dimension());
         let train_rows = with_features(train_rows.dense(dimension, &train.file)?, &train.file)?;
         return Ok(Raw { train: train_rows, test: Some(test_rows.dense(dimension, &test.file)?) });
     }
-    let train_rows = read_one(train, names, &mut labels)?;
-    let test_rows = read_one(test, names, &mut labels)?;
+    let train_rows = read_one(train, declared, names, &mut labels)?;
+    let test_rows = read_one(test, declared, names, &mut labels)?;
     same_columns(&train_rows, train, &test_rows, test)?;
     Ok(Raw { train: train_rows, test: Some(test_rows) })
 }
 
 /// Reads what one agent has: csv files, of which the first may hold no row.
 pub fn read_own(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
+    if task.privacy.is_some() {
+        let (train, _) = read_private(&task.data.train, task, names)?;
+        return with_private_test(train, task, names);
+    }
     let mut labels = Labels { loss: task.model.loss, low: None };
     let file = &task.data.train.file;
     let train = rows::read_any_points(file, names, Missing::Refuse, |y, at| labels.take(y, at))?;
     let Test::File(test) = &task.data.test else { return Ok(Raw { train, test: None }) };
-    let test_rows = read_one(test, names, &mut labels)?;
+    let test_rows = read_one(test, None, names, &mut labels)?;
     same_columns(&train, &task.data.train, &test_rows, test)?;
     Ok(Raw { train, test: Some(test_rows) })
+}
+
+/// The rows of a private task's file, and what was moved to read them.
+pub(crate) fn read_private(points: &Points, task: &Task, names: &mut Names) -> Result<(Rows, Moved), Mistake> {
+    let classification = task.model.loss.is_classification();
+    match &points.agents {
+        None => private_rows::read_csv(&points.file, names, classification),
+        Some(agents) => {
+            let dimension = task.data.dimension.expect("a private task of libsvm files declares it");
+            private_rows::read_libsvm(&points.file, agents, names, dimension, classification)
+        }
+    }
+}
+
+fn with_private_test(train: Rows, task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
+    let Test::File(test) = &task.data.test else { return Ok(Raw { train, test: None }) };
+    let test_rows = with_rows(read_private(test, task, names)?.0, &test.file)?;
+    same_columns(&train, &task.data.train, &test_rows, test)?;
+    Ok(Raw { train, test: Some(test_rows) })
+}
+
+fn with_rows(rows: Rows, file: &Path) -> Result<Rows, Mistake> {
+    if rows.labels.is_empty() {
+        return Err(Mistake::file(file, "no rows; accepted: at least one row after the header"));
+    }
+    Ok(rows)
+}
+
+/// What the rules of a private task moved in each of its files: made of exact data, for the owner alone.
+pub fn moved(task: &Task) -> Result<Vec<Moved>, Mistake> {
+    let mut names = Names::default();
+    let files = [Some(&task.data.train), if let Test::File(test) = &task.data.test { Some(test) } else { None }];
+    let mut all = Vec::new();
+    for points in files.into_iter().flatten() {
+        let (mut rows, mut moved) = read_private(points, task, &mut names)?;
+        let p = rows.columns.len();
+        for (x, k) in rows.features.chunks_exact_mut(p).zip(0..) {
+            shrink(x, task.data.normalize);
+            if Limit::of(task).is_some_and(|limit| limit.apply(x)) {
+                moved.note(Rule::Bound, moved.lines[k]);
+            }
+        }
+        all.push(moved);
+    }
+    Ok(all)
 }
 
 fn same_columns(train_rows: &Rows, train: &Points, test_rows: &Rows, test: &Points) -> Result<(), Mistake> {
@@ -73,12 +129,17 @@ fn same_columns(train_rows: &Rows, train: &Points, test_rows: &Rows, test: &Poin
     Ok(())
 }
 
-fn read_one(points: &Points, names: &mut Names, labels: &mut Labels) -> Result<Rows, Mistake> {
+fn read_one(
+    points: &Points,
+    dimension: Option<usize>,
+    names: &mut Names,
+    labels: &mut Labels,
+) -> Result<Rows, Mistake> {
     let file = &points.file;
     match &points.agents {
         None => rows::read_points(file, names, Missing::Refuse, |y, at| labels.take(y, at)),
         Some(agents) => {
-            let sparse = rows::read_libsvm(file, agents, names, |y, at| labels.take(y, at))?;
+            let sparse = rows::read_libsvm(file, agents, names, dimension, |y, at| labels.take(y, at))?;
             let dimension = sparse.dimension();
             with_features(sparse.dense(dimension, file)?, file)
         }
@@ -133,9 +194,10 @@ pub struct Prepared {
     pub feature_names: Vec<String>,
 }
 
-/// Groups rows by agent, normalizes, splits and appends the intercept. `place` gives each number's place.
+/// Groups rows by agent, normalizes, shrinks to the bound of a private task, splits and appends the intercept. `place` gives each
+/// number's place.
 pub fn prepare(raw: Raw, task: &Task, names: &[String], place: &[u32]) -> Prepared {
-    let normalize = task.data.normalize;
+    let shape = Shape { normalize: task.data.normalize, limit: Limit::of(task) };
     let mut feature_names = raw.train.columns.clone();
     if task.model.intercept.is_some() {
         feature_names.push("intercept".to_owned());
@@ -150,19 +212,19 @@ pub fn prepare(raw: Raw, task: &Task, names: &[String], place: &[u32]) -> Prepar
     for (agent, name) in names.iter().enumerate() {
         let rows = grouped.of(agent);
         let Test::Split { share, seed } = task.data.test else {
-            scratch.push(&mut train, &raw.train, rows, normalize, &task.model);
+            scratch.push(&mut train, &raw.train, rows, shape, &task.model);
             continue;
         };
         let (kept, aside) = split(rows, share, seed, name);
-        scratch.push(&mut train, &raw.train, &kept, normalize, &task.model);
+        scratch.push(&mut train, &raw.train, &kept, shape, &task.model);
         if let Some(test) = &mut test {
-            scratch.push(test, &raw.train, &aside, normalize, &task.model);
+            scratch.push(test, &raw.train, &aside, shape, &task.model);
         }
     }
     if let (Some(rows), Some(test)) = (&raw.test, &mut test) {
         let grouped = Grouped::new(rows, place, names.len());
         for agent in 0..names.len() {
-            scratch.push(test, rows, grouped.of(agent), normalize, &task.model);
+            scratch.push(test, rows, grouped.of(agent), shape, &task.model);
         }
     }
     Prepared { train, test, feature_names }
@@ -205,18 +267,60 @@ struct Scratch {
 }
 
 impl Scratch {
-    fn push(&mut self, to: &mut Dataset, from: &Rows, rows: &[usize], normalize: Normalize, model: &Model) {
+    fn push(&mut self, to: &mut Dataset, from: &Rows, rows: &[usize], shape: Shape, model: &Model) {
         let p = from.columns.len();
         self.features.clear();
         self.labels.clear();
         for &row in rows {
             let start = self.features.len();
             self.features.extend_from_slice(&from.features[row * p..(row + 1) * p]);
-            shrink(&mut self.features[start..], normalize);
+            let x = &mut self.features[start..];
+            shrink(x, shape.normalize);
+            shape.limit.map(|limit| limit.apply(x));
             self.features.extend(model.intercept);
             self.labels.push(from.labels[row]);
         }
         to.push_agent(&self.features, &self.labels);
+    }
+}
+
+/// What is done to every x.
+#[derive(Clone, Copy)]
+struct Shape {
+    normalize: Normalize,
+    limit: Option<Limit>,
+}
+
+/// The feature bound of a private task, in the norm of its mechanism.
+#[derive(Clone, Copy)]
+pub(crate) struct Limit {
+    norm: Normalize,
+    bound: f64,
+}
+
+/// A relative margin for the rounding of a norm: what is beyond the bound by no more is left as it is.
+const BOUND_MARGIN: f64 = 1e-9;
+
+impl Limit {
+    /// None without privacy. Laplace noise needs the L1 norm, unless points are normalized in L2, which says nothing of it.
+    pub(crate) fn of(task: &Task) -> Option<Limit> {
+        let (privacy, bound) = (task.privacy?, task.data.feature_bound?);
+        let norm = match (privacy.mechanism, task.data.normalize) {
+            (Mechanism::Gaussian, _) | (_, Normalize::L2) => Normalize::L2,
+            (Mechanism::Laplace, _) => Normalize::L1,
+        };
+        Some(Limit { norm, bound })
+    }
+
+    /// Shrinks a point that is beyond the bound to it, and says whether it was. Nobody else may know.
+    pub(crate) fn apply(self, x: &mut [f64]) -> bool {
+        let length = norm(x, self.norm);
+        let is_beyond = length > self.bound * (1.0 + BOUND_MARGIN);
+        if is_beyond {
+            let factor = self.bound / length;
+            x.iter_mut().for_each(|value| *value *= factor);
+        }
+        is_beyond
     }
 }
 
@@ -269,7 +373,7 @@ pub(crate) fn read_leniently(file: &Path, agents: Option<&Path>, names: &mut Nam
             Err(Mistake::file(file, "a libsvm file names no agents; accepted: with a file of one agent per line"))
         }
         (Some(Format { libsvm: true, .. }), Some(agents)) => {
-            let sparse = rows::read_libsvm(file, agents, names, |y, _| Ok(y))?;
+            let sparse = rows::read_libsvm(file, agents, names, None, |y, _| Ok(y))?;
             let dimension = sparse.dimension();
             with_features(sparse.dense(dimension, file)?, file)
         }

@@ -2,6 +2,7 @@
 //!
 //! This one table checks task files and renders the documentation, so the two cannot disagree.
 
+use crate::rows::LIBSVM_INDEX_MAX;
 use std::fmt;
 
 /// The largest number of stumps: a whole model with all of them still fits into a letter.
@@ -141,8 +142,9 @@ pub const KEYS: &[Key] = &[
     key("data.split-seed", Kind::Integer(0, i64::MAX), "1", "The seed of that split. An agent's split depends on the seed and its name alone."),
     key("data.agents", Kind::File, "required for libsvm", "The agent of each line of a libsvm training file, one name per line."),
     key("data.test-agents", Kind::File, "required for libsvm", "The same for a libsvm test file."),
+    key("data.dimension", Kind::Integer(1, LIBSVM_INDEX_MAX as i64), "the largest index; required for libsvm with [privacy]", "How many features a libsvm file has. A larger index is a mistake; with [privacy] its entry is dropped."),
     key("data.normalize", Kind::Choice(&["none", "l1", "l2"]), "`\"none\"`", "Divides each x by max(1, \\|x\\|) in this norm."),
-    key("data.feature-bound", Kind::Number(ABOVE_0), "1 with `normalize`, else none", "A public bound on \\|x\\|, in L2 for Gaussian noise and in L1 for Laplace noise, before an intercept. A private task without one is refused; not used without privacy."),
+    key("data.feature-bound", Kind::Number(ABOVE_0), "1 with `normalize`, else none", "A public bound on \\|x\\|, before an intercept: in L2 for Gaussian noise and with `normalize = \"l2\"`, else in L1. Points beyond it are shrunk to it. A private task without one is refused; not used without privacy."),
 
     key("graph", Kind::Table, "required", "Who works with whom: `edges` or `kind`, not both."),
     key("graph.edges", Kind::File, "none", "A `.csv` or `.csv.gz` with the header `a,b,weight`: undirected, each pair once, weights above 0."),

@@ -19,6 +19,7 @@ pub mod outlook;
 pub mod peer;
 pub mod plot;
 pub mod private;
+pub mod private_rows;
 pub mod registry;
 pub mod report;
 pub mod reproduce;

@@ -48,10 +48,7 @@ impl Loaded {
         let problem = Problem { data, graph, loss, regularization, trade_off, points_max };
         let plan = match &task.privacy {
             None => None,
-            Some(privacy) => {
-                private::check_bound(&task, privacy, &problem, &names)?;
-                Some(Arc::new(private::plan(&task, privacy, &problem)?))
-            }
+            Some(privacy) => Some(Arc::new(private::plan(&task, privacy, &problem)?)),
         };
         Ok(Loaded { task, names, problem, test, feature_names, known, plain: None, plan })
     }

@@ -11,9 +11,6 @@ use sottovoce_privacy::calibrate::{Split, Uncalibrated};
 use sottovoce_privacy::{Event, Exact, Gate, Idealized, Ledger, Plan, Simulated};
 use std::sync::Arc;
 
-/// A relative margin for the rounding of a norm when points are held against the declared bound.
-const BOUND_MARGIN: f64 = 1e-9;
-
 /// Noise multipliers that are relatively closer than this could become the same by rounding.
 const ALIKE: f64 = 1e-9;
 
@@ -133,24 +130,6 @@ fn contraction(feature_bound: f64, problem: &Problem) -> f64 {
         }
     }
     if largest > 0.0 && sigma.is_finite() { 1.0 - sigma / (problem.agents() as f64 * largest) } else { 1.0 }
-}
-
-/// Refuses points beyond the declared bound on features. The bound steers step sizes; no guarantee rests on it.
-pub fn check_bound(task: &Task, privacy: &Privacy, problem: &Problem, names: &[String]) -> Result<(), Mistake> {
-    let bound = privacy.feature_bound(task);
-    for (k, name) in names.iter().enumerate() {
-        for (x, _) in problem.data.points(PeerId(k as u32)).iter() {
-            let length = sottovoce_privacy::sensitivity::Norm::L2.of(x);
-            if length > bound * (1.0 + BOUND_MARGIN) {
-                let what = format!(
-                    "agent {name:?} has a point of length {length}, beyond the {bound} that data.feature-bound declares; \
-                     accepted: a larger bound, or data.normalize"
-                );
-                return Err(Mistake::file(&task.data.train.file, what));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// The gate of an agent: unplanned without `[privacy]`; with it the plan, or an empty one where there is nothing to tell.

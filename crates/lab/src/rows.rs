@@ -192,8 +192,11 @@ impl<R: Read> Read for AtMost<R> {
 /// What is accepted as a feature or a label. Sums of products of such numbers stay finite.
 const MODERATE: &str = "a finite number, at most 1e75 in size";
 
+/// The largest size of such a number.
+pub const SIZE_MAX: f64 = 1e75;
+
 fn is_moderate(value: f64) -> bool {
-    value.abs() <= 1e75
+    value.abs() <= SIZE_MAX
 }
 
 /// A number as a file writes it. Not necessarily finite.
@@ -289,17 +292,7 @@ pub fn read_any_points(
     read_csv(
         file,
         |header| {
-            let accepted = "accepted: the header agent,label,<feature>...";
-            for (k, expected) in ["agent", "label"].into_iter().enumerate() {
-                let found = header.get(k).unwrap_or(b"");
-                if found.trim_ascii() != expected.as_bytes() {
-                    return Err(format!("column {} is {}, not \"{expected}\"; {accepted}", k + 1, quote(found)));
-                }
-            }
-            if header.len() == 2 {
-                return Err(format!("no feature column; {accepted}"));
-            }
-            columns.extend(header.iter().skip(2).map(|name| String::from_utf8_lossy(name.trim_ascii()).into_owned()));
+            *columns = feature_columns(header)?;
             Ok(())
         },
         |header, record, at| {
@@ -331,6 +324,21 @@ pub fn read_any_points(
     Ok(rows)
 }
 
+/// The names of the features, from the header of a csv file of points.
+pub(crate) fn feature_columns(header: &csv::ByteRecord) -> Result<Vec<String>, String> {
+    let accepted = "accepted: the header agent,label,<feature>...";
+    for (k, expected) in ["agent", "label"].into_iter().enumerate() {
+        let found = header.get(k).unwrap_or(b"");
+        if found.trim_ascii() != expected.as_bytes() {
+            return Err(format!("column {} is {}, not \"{expected}\"; {accepted}", k + 1, quote(found)));
+        }
+    }
+    if header.len() == 2 {
+        return Err(format!("no feature column; {accepted}"));
+    }
+    Ok(header.iter().skip(2).map(|name| String::from_utf8_lossy(name.trim_ascii()).into_owned()).collect())
+}
+
 fn is_missing(field: &[u8]) -> bool {
     let field = field.trim_ascii();
     field.is_empty() || field == b"?" || field.eq_ignore_ascii_case(b"na") || number(field).is_some()
@@ -346,11 +354,12 @@ pub struct Sparse {
     largest: u32,
 }
 
-/// Reads a libsvm file, `label index:value ...` with indices that grow from 1, and its file of agents.
+/// Reads a libsvm file, `label index:value ...` with indices that grow from 1 to the dimension, if it is declared, and its file of agents.
 pub fn read_libsvm(
     file: &Path,
     agents: &Path,
     names: &mut Names,
+    dimension: Option<usize>,
     mut label: impl FnMut(f64, At<'_>) -> Result<f64, Mistake>,
 ) -> Result<Sparse, Mistake> {
     let mut sparse = Sparse::default();
@@ -376,10 +385,13 @@ pub fn read_libsvm(
                 let what = format!("index {index} after {before}; accepted: growing indices");
                 return Err(at.mistake(what));
             }
+            if let Some(dimension) = dimension.filter(|&dimension| index as usize > dimension) {
+                return Err(at.mistake(format!("index {index}; accepted: 1 to {dimension}, as data.dimension says")));
+            }
             before = index;
             sparse.entries.push((index, value));
         }
-        sparse.largest = sparse.largest.max(before);
+        sparse.largest = dimension.map_or(sparse.largest.max(before), |dimension| dimension as u32);
         sparse.ends.push(sparse.entries.len());
         Ok(())
     })?;
@@ -403,7 +415,7 @@ fn entry(token: &[u8]) -> Option<(u32, f64)> {
 }
 
 impl Sparse {
-    /// The largest index.
+    /// The declared dimension, or else the largest index.
     pub fn dimension(&self) -> usize {
         self.largest as usize
     }
@@ -429,7 +441,10 @@ impl Sparse {
 }
 
 /// Calls `each` with every line that is not blank, without its end, and its place.
-fn for_each_line(file: &Path, mut each: impl FnMut(&[u8], At<'_>) -> Result<(), Mistake>) -> Result<(), Mistake> {
+pub(crate) fn for_each_line(
+    file: &Path,
+    mut each: impl FnMut(&[u8], At<'_>) -> Result<(), Mistake>,
+) -> Result<(), Mistake> {
     let mut reader = BufReader::with_capacity(1 << 17, open(file)?);
     let mut buffer = Vec::new();
     for line in 1.. {

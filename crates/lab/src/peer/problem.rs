@@ -40,14 +40,19 @@ impl One {
     }
 }
 
-/// Reads a peer's task and its own data.
-pub fn load(file: &PeerFile) -> Result<One, Mistake> {
+/// A peer's task, with its own files of points.
+pub fn own_task(file: &PeerFile) -> Result<Task, Mistake> {
     let mut task = Task::read(&file.task)?;
     check_task(&task)?;
     let points = |file: &Path| Points { file: file.to_owned(), agents: None };
     task.data.train = points(&file.data);
     task.data.test = file.test.as_deref().map_or(Test::Absent, |test| Test::File(points(test)));
+    Ok(task)
+}
 
+/// Reads a peer's task and its own data.
+pub fn load(file: &PeerFile) -> Result<One, Mistake> {
+    let task = own_task(file)?;
     let mut numbers = Names::default();
     let here = At { file: &file.source, place: Place::Line(1) };
     numbers.number(file.agent.as_bytes(), here)?;

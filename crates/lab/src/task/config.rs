@@ -38,6 +38,7 @@ config! {
         split_seed: u64,
         agents: String,
         test_agents: String,
+        dimension: u32,
         normalize: super::Normalize,
         feature_bound: f64,
     }

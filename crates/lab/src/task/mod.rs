@@ -113,6 +113,8 @@ pub struct Data {
     pub train: Points,
     /// Where test points come from.
     pub test: Test,
+    /// How many features libsvm files have, if the task says so.
+    pub dimension: Option<usize>,
     /// How x is scaled.
     pub normalize: Normalize,
     /// A public bound on |x|, if the task declares one.

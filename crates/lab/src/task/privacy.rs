@@ -185,6 +185,14 @@ pub(super) fn resolve(
                 .to_owned(),
         );
     };
+    if data.train.agents.is_some() && data.dimension.is_none() {
+        return refuse(
+            "data.train",
+            "a private task of libsvm files needs data.dimension: found out from the largest index, it would tell of a record; \
+             accepted: data.dimension = a number that is known without looking at the data"
+                .to_owned(),
+        );
+    }
     if matches!(graph.source, GraphSource::Knn { .. }) {
         return refuse(
             "graph.kind",

@@ -162,7 +162,12 @@ fn data(config: DataConfig, paths: &Paths<'_>) -> Result<Data, Mistake> {
     }
     let normalize = config.normalize.unwrap_or(Normalize::None);
     let implied = if normalize == Normalize::None { None } else { Some(1.0) };
-    Ok(Data { train, test, normalize, feature_bound: config.feature_bound.or(implied) })
+    let dimension = config.dimension.map(|dimension| dimension as usize);
+    if dimension.is_some() && train.agents.is_none() {
+        let what = "data.dimension is for libsvm files: the header of a csv file says how many features there are";
+        return Err(lines.mistake("data.dimension", what));
+    }
+    Ok(Data { train, test, dimension, normalize, feature_bound: config.feature_bound.or(implied) })
 }
 
 fn points(file: String, agents: Option<String>, keys: [&str; 2], paths: &Paths<'_>) -> Result<Points, Mistake> {

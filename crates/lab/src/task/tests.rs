@@ -122,6 +122,7 @@ fn the_resolved_task_says_every_default() {
             "data.split-seed",
             "data.agents",
             "data.test-agents",
+            "data.dimension",
             "data.feature-bound",
             "graph.edges",
             "graph.rows",

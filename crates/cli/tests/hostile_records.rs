@@ -1,0 +1,272 @@
+//! Nothing that can be seen of a private task follows from a record: neighbouring files with hostile records go through real commands,
+//! and everything that an observer can compare is compared.
+
+mod support;
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use support::{Peer, done, folder, json, ports, read, refused, sottovoce, until, until_quiet, write};
+
+/// What one record of ann's is replaced by: the rest of a csv line behind its name.
+const RECORDS: [&str; 14] = [
+    ",1,0.25,0.5",
+    "",
+    ",",
+    ",7,1,2,3,4,5",
+    ",text,text,text",
+    ",nan,inf,-inf",
+    ",-1,1e308,-1e308",
+    ",1e308,1e300,1",
+    ",0,5e-324,-2e-310",
+    ",1,1e6,1e6",
+    ",1,\"0.5,1",
+    ",1,,",
+    // The record that stands beside it.
+    ",-1,0.5,0.25",
+    ",-1,0.1,0.2 #;:\t",
+];
+
+fn train(record: &str) -> String {
+    let mut text = "agent,label,x,y\n".to_owned();
+    for (k, name) in ["ann", "bob", "cid"].into_iter().enumerate() {
+        for row in 0..4 {
+            match (k, row) {
+                (0, 2) => text += &format!("ann{record}\n"),
+                _ => text += &format!("{name},{},0.{row}{k},0.{k}5\n", if (row + k) % 2 == 0 { 1 } else { -1 }),
+            }
+        }
+    }
+    text + "ann,-1,0.5,0.25\n"
+}
+
+/// A private task over three agents on a ring, with these lines in its sections.
+fn task(data: &str, model: &str, privacy: &str) -> String {
+    format!(
+        "name = \"t\"\nalgorithm = \"coordinate-descent\"\n[data]\ntrain = \"train.csv\"\n{data}\n[graph]\nkind = \"ring\"\n\
+         [model]\npoints-max = 5\n{model}\n[privacy]\nepsilon = 1\ndelta = 1e-3\n{privacy}\n"
+    )
+}
+
+/// The numbers of a text, replaced: what is left is its form.
+fn form(text: &str) -> String {
+    let mut form = String::new();
+    let mut in_number = false;
+    for c in text.chars() {
+        let is_number = c.is_ascii_digit() || in_number && (c == '.' || c == ',');
+        if !is_number {
+            form.push(c);
+        } else if !in_number {
+            form.push('#');
+        }
+        in_number = is_number;
+    }
+    form
+}
+
+/// What can be seen of a run in the simulator: code, form of the output, files, and what was counted.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    code: Option<i32>,
+    said: String,
+    warned: String,
+    files: Vec<String>,
+    counted: Vec<Value>,
+    ledger: Option<String>,
+}
+
+fn look(place: &Path, words: &str) -> Seen {
+    let output = sottovoce(place, &format!("{words} --out run --force --no-sweep --threads 1"));
+    let mut files: Vec<String> = fs::read_dir(place.join("run"))
+        .map(|entries| {
+            entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+        })
+        .unwrap_or_default();
+    files.sort();
+    let summary: Value = fs::read_to_string(place.join("run/summary.json"))
+        .map_or(Value::Null, |text| serde_json::from_str(&text).expect("JSON"));
+    let keys = ["wakes", "vectors_sent", "bytes_sent", "agents", "dimension", "points", "epsilon", "delta"];
+    let said = String::from_utf8_lossy(&output.stdout);
+    // How long it took, scores and objectives are for the owner of the simulator.
+    let said: Vec<String> = said.lines().map(|line| form(line.split(" sent, ").next().unwrap_or(line))).collect();
+    Seen {
+        code: output.status.code(),
+        said: said.join("\n"),
+        warned: String::from_utf8_lossy(&output.stderr).into_owned(),
+        files,
+        counted: keys.iter().map(|key| summary[key].clone()).collect(),
+        ledger: fs::read_to_string(place.join("run/ledger.json")).ok(),
+    }
+}
+
+/// Runs a task with each record in its place; all runs must look alike, and end well.
+fn all_alike(task: &str, records: &[&str], file: impl Fn(&str) -> Vec<(&'static str, String)>) {
+    let place = folder();
+    write(place.path(), "task.toml", task);
+    let mut first: Option<Seen> = None;
+    for record in records {
+        file(record).iter().for_each(|(name, text)| write(place.path(), name, text));
+        let seen = look(place.path(), "train task.toml");
+        assert_eq!(seen.code, Some(0), "{record:?}: {}", seen.warned);
+        match &first {
+            None => first = Some(seen),
+            Some(first) => assert_eq!(&seen, first, "{record:?} in\n{task}"),
+        }
+        done(place.path(), "data check task.toml");
+    }
+}
+
+#[test]
+fn a_private_run_looks_the_same_whatever_a_record_holds() {
+    let csv = |record: &str| vec![("train.csv", train(record))];
+    for (data, model, privacy) in [
+        ("normalize = \"l2\"\nsplit = 0.25", "", "updates = 3"),
+        (
+            "feature-bound = 2",
+            "loss = \"smoothed-hinge\"\nintercept = true",
+            "mechanism = \"laplace\"\nnoise = \"exact\"",
+        ),
+        ("feature-bound = 3", "loss = \"squared\"", "clip = 1"),
+        ("normalize = \"l1\"", "", "home = false\naccountant = \"sum\""),
+    ] {
+        all_alike(&task(data, model, privacy), &RECORDS, csv);
+    }
+    let learned = task("normalize = \"l2\"", "", "").replace("kind = \"ring\"", "kind = \"learned\"");
+    all_alike(&learned, &RECORDS[..10], csv);
+    for algorithm in ["input-perturbation", "local"] {
+        let task = task("normalize = \"l2\"", "", "").replace("coordinate-descent", algorithm);
+        all_alike(&task, &RECORDS[..10], csv);
+    }
+}
+
+/// Where a solver that was run to a tolerance panicked for one of two neighbours, or took a million steps.
+#[test]
+fn a_warm_start_with_an_absurd_bound_ends_alike_for_all_neighbours() {
+    let csv = |record: &str| vec![("train.csv", train(record))];
+    for (bound, regularization) in [("1e6", "1"), ("1e6", "1e-6"), ("1e-6", "1e6"), ("1", "1")] {
+        let data = format!("feature-bound = {bound}");
+        let warm = format!("warm = {{ epsilon = 0.5, regularization = {regularization} }}");
+        let task = task(&data, "loss = \"smoothed-hinge\"\nstart = \"warm\"", &warm);
+        all_alike(&task, &[",1,0.25,0.5", ",-1,1e6,-1e6", ",1,1e308,1e308", ",1,nan,"], csv);
+    }
+    // What nobody's record decides is refused, for all alike.
+    let place = folder();
+    let absurd = task("feature-bound = 1e40", "start = \"warm\"", "warm = { epsilon = 0.5 }");
+    write(place.path(), "task.toml", &absurd);
+    let lines = RECORDS[..3].iter().map(|record| {
+        write(place.path(), "train.csv", &train(record));
+        refused(place.path(), "train task.toml --out run")
+    });
+    let lines: Vec<String> = lines.collect();
+    assert!(lines[0].contains("warm.regularization is 1; ") && lines.iter().all(|line| *line == lines[0]), "{lines:?}");
+}
+
+#[test]
+fn the_largest_index_of_a_libsvm_file_tells_nothing() {
+    let libsvm = |record: &str| {
+        let text = format!("1 1:0.5 3:1\n-1 2:0.25\n{record}\n1 1:0.1\n-1 3:0.5 2:7\n");
+        vec![("train.svm", text.clone()), ("test.svm", text), ("names", "ann\nbob\nann\ncid\ncid\n".to_owned())]
+    };
+    let good = task("normalize = \"l2\"", "", "").replace(
+        "train = \"train.csv\"",
+        "train = \"train.svm\"\nagents = \"names\"\ntest = \"test.svm\"\ntest-agents = \"names\"\ndimension = 3",
+    );
+    let records =
+        ["1 1:1", "", "# a note", "1 1048576:1", "1 999999999999999:1", "x 1:y", "-7 2:nan 2:1e308", "1 2:1 1:1 1:1"];
+    all_alike(&good, &records, libsvm);
+    let place = folder();
+    libsvm("1 1:1").iter().for_each(|(name, text)| write(place.path(), name, text));
+    write(place.path(), "task.toml", &good.replace("\ndimension = 3", ""));
+    assert!(refused(place.path(), "train task.toml --out run").contains("needs data.dimension"));
+}
+
+#[test]
+fn the_owner_can_see_what_was_moved_and_what_is_public_is_still_refused() {
+    let place = folder();
+    write(place.path(), "task.toml", &task("feature-bound = 2", "", ""));
+    write(place.path(), "train.csv", &train(",7,1e80,text"));
+    let said = done(place.path(), "data check task.toml");
+    for line in [
+        "For the owner of the data only",
+        "train.csv: 13 training rows",
+        "1 labels other than -1, 0 and 1: above 0 they count as 1, else as -1 (first in line 4)",
+        "1 features that are no finite number: they count as 0 (first in line 4)",
+        "1 numbers beyond 1e75 in size: they count as 1e75, with their sign (first in line 4)",
+        "1 points beyond the feature bound: they are shrunk to it (first in line 4)",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    let moved = json(place.path(), "data check task.toml");
+    assert_eq!(moved["files"][0]["moved"][3], serde_json::json!({ "rule": "bound", "times": 1, "first_line": 4 }));
+    for (file, says) in [
+        ("label,agent,x\nann,1,1\n", "column 1 is \"label\""),
+        ("agent,label,x\n", "no rows"),
+        ("agent,label,x\n,1,1\n", "an agent without a name"),
+    ] {
+        write(place.path(), "train.csv", file);
+        assert!(refused(place.path(), "train task.toml --out run").contains(says), "{file}");
+    }
+    write(place.path(), "task.toml", &task("", "", "").split("[privacy]").next().expect("a head").to_owned());
+    assert!(refused(place.path(), "data check task.toml").contains("a task without [privacy] moves nothing"));
+    write(place.path(), "train.csv", &train(",7,1e80,text"));
+    assert!(refused(place.path(), "train task.toml --out run").contains("train.csv, line 4: label is 7; accepted"));
+}
+
+/// What can be seen of ann, as a real peer whose neighbour is bob.
+fn seen_of_a_peer(record: &str) -> BTreeMap<String, Value> {
+    let place = folder();
+    let warm = "warm = { epsilon = 0.5, wakes = 2 }\nupdates = 2";
+    write(place.path(), "task.toml", &task("feature-bound = 1", "loss = \"smoothed-hinge\"\nstart = \"warm\"", warm));
+    let all = train(record);
+    for name in ["ann", "bob"] {
+        let rows = all
+            .lines()
+            .skip(1)
+            .filter(|line| line.starts_with(name))
+            .fold(String::new(), |rows, row| rows + row + "\n");
+        write(place.path(), &format!("{name}.csv"), &format!("agent,label,x,y\n{rows}"));
+    }
+    let ports = ports(2);
+    let mut ann = Peer::init(place.path(), "task.toml", "ann", "ann.csv", ports[0], 0.02);
+    let mut bob = Peer::init(place.path(), "task.toml", "bob", "bob.csv", ports[1], 0.02);
+    ann.meet(&bob, 1.0);
+    bob.meet(&ann, 1.0);
+    ann.start();
+    bob.start();
+    until("both have begun", || [&ann, &bob].iter().all(|peer| peer.folder().join("admin.json").exists()));
+    until_quiet(&mut [&mut ann, &mut bob]);
+    let status = ann.status();
+    let step = ann.step().expect("a step");
+    done(place.path(), "data check ann");
+    // `stop` fails if the peer does not end well.
+    ann.stop();
+    bob.stop();
+    let mut files: Vec<String> = fs::read_dir(ann.folder())
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    files.sort();
+    let home = read(&ann.folder(), "home.csv");
+    let post = step.post.expect("a post");
+    BTreeMap::from([
+        ("files".to_owned(), Value::from(files)),
+        ("points".to_owned(), status["points"].clone()),
+        ("post".to_owned(), Value::from(vec![post.values.len() as u64, post.number])),
+        ("ledger".to_owned(), Value::from(format!("{:?}", step.ledger))),
+        ("home".to_owned(), Value::from(home.lines().map(|line| line.split(',').count() as u64).collect::<Vec<_>>())),
+        ("warnings".to_owned(), Value::from(ann.log().matches(" WARN ").count() as u64)),
+    ])
+}
+
+#[test]
+fn a_private_peer_starts_speaks_and_ends_alike_whatever_a_record_holds() {
+    let records = [",1,0.25,0.5", ",1,1e6,-1e308", "", ",text,nan,inf,7"];
+    let seen: Vec<_> = std::thread::scope(|scope| {
+        let started: Vec<_> = records.iter().map(|record| scope.spawn(|| seen_of_a_peer(record))).collect();
+        started.into_iter().map(|peer| peer.join().expect("a peer that ends well")).collect()
+    });
+    for (seen_now, record) in seen.iter().zip(records) {
+        assert_eq!(seen_now, &seen[0], "{record:?}");
+    }
+}
