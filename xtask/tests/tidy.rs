@@ -12,6 +12,7 @@ fn root() -> PathBuf {
 /// Every arrow that exists; ARCHITECTURE.md says why. Arrows of tests are checked apart.
 const ARROWS: &[(&str, &[&str])] = &[
     ("privacy", &[]),
+    ("crypto", &[]),
     ("core", &["privacy"]),
     ("algorithms", &["core", "privacy"]),
     ("sim", &["core", "privacy"]),
@@ -78,9 +79,21 @@ fn sources(folders: &[&str]) -> Vec<(PathBuf, String)> {
 
 #[test]
 fn the_contract_and_the_algorithms_touch_nothing_outside() {
-    for (path, text) in sources(&["crates/core/src", "crates/algorithms/src", "crates/privacy/src"]) {
+    for (path, text) in
+        sources(&["crates/core/src", "crates/algorithms/src", "crates/privacy/src", "crates/crypto/src"])
+    {
         for word in ["std::fs", "std::net", "std::time", "std::env", "std::thread", "println!", "SystemTime", "Instant"]
         {
+            assert!(!text.contains(word), "{} uses {word}", path.display());
+        }
+    }
+}
+
+/// Randomness is an argument of `crypto`: whoever calls it decides between entropy and a recorded seed.
+#[test]
+fn cryptography_draws_nothing_by_itself() {
+    for (path, text) in sources(&["crates/crypto/src"]) {
+        for word in ["getrandom", "OsRng", "SysRng", "thread_rng", "rand::rng", "::random()", "HashMap", "HashSet"] {
             assert!(!text.contains(word), "{} uses {word}", path.display());
         }
     }
@@ -91,9 +104,14 @@ fn the_contract_and_the_algorithms_touch_nothing_outside() {
 fn results_do_not_depend_on_the_machines_mathematics() {
     let calls =
         [".exp()", ".ln()", ".exp_m1()", ".ln_1p()", ".powf(", ".powi(", ".sin()", ".cos()", ".tanh()", ".log10()"];
-    for (path, text) in
-        sources(&["crates/core/src", "crates/algorithms/src", "crates/privacy/src", "crates/sim/src", "crates/lab/src"])
-    {
+    for (path, text) in sources(&[
+        "crates/core/src",
+        "crates/algorithms/src",
+        "crates/privacy/src",
+        "crates/crypto/src",
+        "crates/sim/src",
+        "crates/lab/src",
+    ]) {
         let program = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         for call in calls {
             assert!(!program.contains(call), "{} calls {call}: use libm", path.display());
@@ -103,7 +121,9 @@ fn results_do_not_depend_on_the_machines_mathematics() {
 
 #[test]
 fn drivers_and_everything_below_the_command_are_not_async() {
-    for (path, text) in sources(&["crates/core", "crates/algorithms", "crates/privacy", "crates/sim", "crates/lab"]) {
+    for (path, text) in
+        sources(&["crates/core", "crates/algorithms", "crates/privacy", "crates/crypto", "crates/sim", "crates/lab"])
+    {
         for word in ["async fn", "async move", "async {", ".await"] {
             assert!(!text.contains(word), "{} is async", path.display());
         }

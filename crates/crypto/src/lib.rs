@@ -1,0 +1,36 @@
+//! Cryptography without a network: fixed point, pads that cancel, commitments, and proofs about what is committed.
+//!
+//! This crate holds what private averaging (GOPA, thesis 4.1) needs from cryptography, and nothing of the protocol itself. It reads no
+//! entropy, clock, file or environment: randomness is an argument. What each construction guarantees, against whom, and what
+//! it does not, is said in one place: `proofs/README.md` of this crate, and in the comment of each module.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`fixed_point`] | numbers as integers on a declared grid, in Z_2^64 and in the scalar field |
+//! | [`agreement`], [`pad`] | one agreement per pair and task; pads that cancel, each used once |
+//! | [`gaussian_mask`] | the paper's Gaussian masks, as an option |
+//! | [`generators`], [`commitment`], [`bits`] | Pedersen commitments to numbers, vectors and bits |
+//! | [`transcript`] | binds every proof to task, round, sender and board |
+//! | [`proofs`], [`batch`] | what can be proved about commitments, one proof or thousands at a time |
+//! | [`contribution`] | all proofs of one member's contribution to a sum: (4.4) to (4.7) together |
+
+pub mod agreement;
+pub mod batch;
+pub mod bits;
+pub mod commitment;
+pub mod contribution;
+mod encoding;
+pub mod fixed_point;
+pub mod flaw;
+pub mod gaussian_mask;
+pub mod generators;
+pub mod pad;
+pub mod proofs;
+mod stream;
+#[cfg(test)]
+mod testing;
+pub mod transcript;
+
+pub use curve25519_dalek::scalar::Scalar;
+pub use flaw::{Flaw, Unfit};
+pub use transcript::Context;
