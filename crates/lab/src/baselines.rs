@@ -130,6 +130,7 @@ fn run_as_one(kind: &str, loaded: &Loaded, threads: usize) -> Result<Trained, Ha
         feature_names: loaded.feature_names.clone(),
         plain: loaded.plain.clone(),
         plan: None,
+        records: None,
     };
     let one = train(&pooled, Algorithm::Local, threads, &mut |_| ControlFlow::Continue(()))?;
     let mut models = Rows::zeros(agents, problem.dimension());

@@ -19,6 +19,15 @@ pub struct Raw {
     pub test: Option<Rows>,
 }
 
+impl Raw {
+    /// Puts public constants in place of what the rows of some records say, before anything is computed from them.
+    pub fn make_void(&mut self, loss: Loss, is_void: &dyn Fn(&[u8]) -> bool) {
+        let label = if loss.is_classification() { 1.0 } else { 0.0 };
+        self.train.make_void(label, is_void);
+        self.test.iter_mut().for_each(|test| test.make_void(label, is_void));
+    }
+}
+
 /// Reads the rows of a task. Labels are checked against the loss, and 0 becomes -1 for a classification. With [privacy] nothing that a
 /// record holds is refused ([`private_rows`]).
 pub fn read(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
@@ -29,7 +38,7 @@ pub fn read(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
     let mut labels = Labels { loss: task.model.loss, low: None };
     let train = &task.data.train;
     let Test::File(test) = &task.data.test else {
-        return Ok(Raw { train: read_one(train, task.data.dimension, names, &mut labels)?, test: None });
+        return Ok(Raw { train: read_one(train, task, names, &mut labels)?, test: None });
     };
     let declared = task.data.dimension;
     if let (Some(train_agents), Some(test_agents)) = (&train.agents, &test.agents) {
@@ -40,8 +49,8 @@ pub fn read(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
         let train_rows = with_features(train_rows.dense(dimension, &train.file)?, &train.file)?;
         return Ok(Raw { train: train_rows, test: Some(test_rows.dense(dimension, &test.file)?) });
     }
-    let train_rows = read_one(train, declared, names, &mut labels)?;
-    let test_rows = read_one(test, declared, names, &mut labels)?;
+    let train_rows = read_one(train, task, names, &mut labels)?;
+    let test_rows = read_one(test, task, names, &mut labels)?;
     same_columns(&train_rows, train, &test_rows, test)?;
     Ok(Raw { train: train_rows, test: Some(test_rows) })
 }
@@ -54,9 +63,9 @@ pub fn read_own(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
     }
     let mut labels = Labels { loss: task.model.loss, low: None };
     let file = &task.data.train.file;
-    let train = rows::read_any_points(file, names, Missing::Refuse, |y, at| labels.take(y, at))?;
+    let train = rows::read_any_points(file, names, Missing::Refuse, record(task), |y, at| labels.take(y, at))?;
     let Test::File(test) = &task.data.test else { return Ok(Raw { train, test: None }) };
-    let test_rows = read_one(test, None, names, &mut labels)?;
+    let test_rows = read_one(test, task, names, &mut labels)?;
     same_columns(&train, &task.data.train, &test_rows, test)?;
     Ok(Raw { train, test: Some(test_rows) })
 }
@@ -65,7 +74,7 @@ pub fn read_own(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
 pub(crate) fn read_private(points: &Points, task: &Task, names: &mut Names) -> Result<(Rows, Moved), Mistake> {
     let classification = task.model.loss.is_classification();
     match &points.agents {
-        None => private_rows::read_csv(&points.file, names, classification),
+        None => private_rows::read_csv(&points.file, names, record(task), classification),
         Some(agents) => {
             let dimension = task.data.dimension.expect("a private task of libsvm files declares it");
             private_rows::read_libsvm(&points.file, agents, names, dimension, classification)
@@ -129,17 +138,16 @@ fn same_columns(train_rows: &Rows, train: &Points, test_rows: &Rows, test: &Poin
     Ok(())
 }
 
-fn read_one(
-    points: &Points,
-    dimension: Option<usize>,
-    names: &mut Names,
-    labels: &mut Labels,
-) -> Result<Rows, Mistake> {
+fn record(task: &Task) -> Option<&str> {
+    task.data.record.as_deref()
+}
+
+fn read_one(points: &Points, task: &Task, names: &mut Names, labels: &mut Labels) -> Result<Rows, Mistake> {
     let file = &points.file;
     match &points.agents {
-        None => rows::read_points(file, names, Missing::Refuse, |y, at| labels.take(y, at)),
+        None => rows::read_points(file, names, Missing::Refuse, record(task), |y, at| labels.take(y, at)),
         Some(agents) => {
-            let sparse = rows::read_libsvm(file, agents, names, dimension, |y, at| labels.take(y, at))?;
+            let sparse = rows::read_libsvm(file, agents, names, task.data.dimension, |y, at| labels.take(y, at))?;
             let dimension = sparse.dimension();
             with_features(sparse.dense(dimension, file)?, file)
         }
@@ -192,6 +200,8 @@ pub struct Prepared {
     pub test: Option<Dataset>,
     /// One name for each coordinate of a model.
     pub feature_names: Vec<String>,
+    /// The ids of each agent's training rows, where the task names a column of ids.
+    pub records: Option<Vec<Vec<Box<[u8]>>>>,
 }
 
 /// Groups rows by agent, normalizes, shrinks to the bound of a private task, splits and appends the intercept. `place` gives each
@@ -209,13 +219,21 @@ pub fn prepare(raw: Raw, task: &Task, names: &[String], place: &[u32]) -> Prepar
     };
     let grouped = Grouped::new(&raw.train, place, names.len());
     let mut scratch = Scratch::default();
+    let mut records = raw.train.records.as_ref().map(|_| Vec::new());
     for (agent, name) in names.iter().enumerate() {
         let rows = grouped.of(agent);
+        let mut note = |rows: &[usize]| {
+            if let (Some(records), Some(ids)) = (&mut records, &raw.train.records) {
+                records.push(rows.iter().map(|&row| ids[row].clone()).collect());
+            }
+        };
         let Test::Split { share, seed } = task.data.test else {
             scratch.push(&mut train, &raw.train, rows, shape, &task.model);
+            note(rows);
             continue;
         };
         let (kept, aside) = split(rows, share, seed, name);
+        note(&kept);
         scratch.push(&mut train, &raw.train, &kept, shape, &task.model);
         if let Some(test) = &mut test {
             scratch.push(test, &raw.train, &aside, shape, &task.model);
@@ -227,7 +245,7 @@ pub fn prepare(raw: Raw, task: &Task, names: &[String], place: &[u32]) -> Prepar
             scratch.push(test, rows, grouped.of(agent), shape, &task.model);
         }
     }
-    Prepared { train, test, feature_names }
+    Prepared { train, test, feature_names, records }
 }
 
 /// The rows of each agent, in the order of the file.
@@ -277,7 +295,8 @@ impl Scratch {
             let x = &mut self.features[start..];
             shrink(x, shape.normalize);
             shape.limit.map(|limit| limit.apply(x));
-            self.features.extend(model.intercept);
+            // A void row says nothing, not even the constant.
+            self.features.extend(model.intercept.map(|constant| if from.is_void(row) { 0.0 } else { constant }));
             self.labels.push(from.labels[row]);
         }
         to.push_agent(&self.features, &self.labels);
@@ -378,6 +397,6 @@ pub(crate) fn read_leniently(file: &Path, agents: Option<&Path>, names: &mut Nam
             with_features(sparse.dense(dimension, file)?, file)
         }
         (Some(_), Some(agents)) => Err(Mistake::file(agents, "a csv file names its agents in its first column")),
-        (Some(_), None) => rows::read_points(file, names, Missing::Count, |y, _| Ok(y)),
+        (Some(_), None) => rows::read_points(file, names, Missing::Count, None, |y, _| Ok(y)),
     }
 }

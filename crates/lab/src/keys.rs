@@ -143,6 +143,7 @@ pub const KEYS: &[Key] = &[
     key("data.agents", Kind::File, "required for libsvm", "The agent of each line of a libsvm training file, one name per line."),
     key("data.test-agents", Kind::File, "required for libsvm", "The same for a libsvm test file."),
     key("data.dimension", Kind::Integer(1, LIBSVM_INDEX_MAX as i64), "the largest index; required for libsvm with [privacy]", "How many features a libsvm file has. A larger index is a mistake; with [privacy] its entry is dropped."),
+    key("data.record", Kind::Text, "none", "The column with the id of each row's record, for [budgets over tasks](privacy.md#budgets-over-tasks): the second one of csv files, `agent,<record>,label,<feature>...`. It is no feature, and never leaves. Empty ids are one record together."),
     key("data.normalize", Kind::Choice(&["none", "l1", "l2"]), "`\"none\"`", "Divides each x by max(1, \\|x\\|) in this norm."),
     key("data.feature-bound", Kind::Number(ABOVE_0), "1 with `normalize`, else none", "A public bound on \\|x\\|, before an intercept: in L2 for Gaussian noise and with `normalize = \"l2\"`, else in L1. Points beyond it are shrunk to it. A private task without one is refused; not used without privacy."),
 

@@ -188,6 +188,7 @@ pub fn linear(loaded: &Loaded) -> Loaded {
         test,
         feature_names,
         plan: None,
+        records: None,
         known: loaded.known.clone(),
         plain: None,
     }

@@ -3,6 +3,7 @@
 pub mod artefacts;
 pub mod audit;
 pub mod baselines;
+pub mod budget;
 pub mod data;
 pub mod describe;
 pub mod error;

@@ -31,6 +31,8 @@ pub struct Loaded {
     pub plain: Option<Arc<Plain>>,
     /// What each agent with data and a neighbour will release, when the task is private.
     pub plan: Option<Arc<Plan>>,
+    /// The ids of each agent's training rows, where the task names a column of ids. They never leave.
+    pub records: Option<Arc<Vec<Vec<Box<[u8]>>>>>,
 }
 
 impl Loaded {
@@ -42,7 +44,7 @@ impl Loaded {
         graph: Graph,
         known: Known,
     ) -> Result<Self, Mistake> {
-        let Prepared { train: data, test, feature_names } = prepared;
+        let Prepared { train: data, test, feature_names, records } = prepared;
         let Model { loss, regularization, trade_off, points_max, .. } = task.model;
         let points_max = points_max.expect("whoever assembles a task has filled it in") as f64;
         let problem = Problem { data, graph, loss, regularization, trade_off, points_max };
@@ -50,7 +52,8 @@ impl Loaded {
             None => None,
             Some(privacy) => Some(Arc::new(private::plan(&task, privacy, &problem)?)),
         };
-        Ok(Loaded { task, names, problem, test, feature_names, known, plain: None, plan })
+        let records = records.map(Arc::new);
+        Ok(Loaded { task, names, problem, test, feature_names, known, plain: None, plan, records })
     }
 
     /// With what base predictors say in place of the points, where the task boosts.
@@ -89,8 +92,14 @@ impl Loaded {
 
 /// Reads the files of a task and builds its problem.
 pub fn load(task: &Task) -> Result<Loaded, Mistake> {
+    load_without(task, &|_| false)
+}
+
+/// The same without what the rows of some records say: their ids are told to be void.
+pub fn load_without(task: &Task, is_void: &dyn Fn(&[u8]) -> bool) -> Result<Loaded, Mistake> {
     let mut numbers = Names::default();
-    let raw = data::read(task, &mut numbers)?;
+    let mut raw = data::read(task, &mut numbers)?;
+    raw.make_void(task.model.loss, is_void);
     let with_rows = numbers.len();
     let graph_rows = graph::read(task, &mut numbers)?;
     let known_rows = learned::read(task, &mut numbers)?;

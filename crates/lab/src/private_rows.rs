@@ -151,9 +151,16 @@ impl Moved {
     }
 }
 
-/// Reads a csv file with the header `agent,label,<feature>...`, which may hold no row.
-pub fn read_csv(file: &Path, names: &mut Names, classification: bool) -> Result<(Rows, Moved), Mistake> {
+/// Reads a csv file with the header `agent,label,<feature>...`, which may hold no row. A column of ids, if the task names one, stands
+/// before the label, so that nothing a record says can change whose it is.
+pub fn read_csv(
+    file: &Path,
+    names: &mut Names,
+    id_column: Option<&str>,
+    classification: bool,
+) -> Result<(Rows, Moved), Mistake> {
     let (mut table, mut moved) = (Rows::default(), Moved::new(file));
+    table.records = id_column.map(|_| Vec::new());
     let mut record = ByteRecord::new();
     for_each_line(file, |text, line, is_cut| {
         if text.trim_ascii().is_empty() {
@@ -165,10 +172,18 @@ pub fn read_csv(file: &Path, names: &mut Names, classification: bool) -> Result<
             if text.contains(&b'\r') {
                 return Err(at.mistake("lines end in carriage returns alone; accepted: in line feeds, or in both"));
             }
+            if let Some(name) = id_column {
+                record = rows::header_without_id(&record, name).map_err(|what| at.mistake(what))?;
+            }
             table.columns = rows::feature_columns(&record).map_err(|what| at.mistake(what))?;
             return Ok(());
         }
         table.owners.push(names.number(&record[0], at)?);
+        if let Some(records) = &mut table.records {
+            let (rest, id) = rows::without_id(&record);
+            records.push(id);
+            record = rest;
+        }
         moved.lines.push(line);
         let width = 2 + table.columns.len();
         let rules = [(Rule::Short, record.len() < width), (Rule::Long, record.len() > width), (Rule::Line, is_cut)];

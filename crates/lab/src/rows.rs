@@ -151,6 +151,47 @@ pub struct Rows {
     pub features: Vec<f64>,
     /// The features' names.
     pub columns: Vec<String>,
+    /// The id of each row's record, where the task names a column of ids.
+    pub records: Option<Vec<Box<[u8]>>>,
+    /// Which rows are void: their record is over its limit. None is where this is empty.
+    pub void: Vec<bool>,
+}
+
+impl Rows {
+    /// Puts public constants in place of what the rows of some records say: zeros, and this label.
+    pub fn make_void(&mut self, label: f64, is_void: impl Fn(&[u8]) -> bool) {
+        let Some(records) = &self.records else { return };
+        self.void = records.iter().map(|id| is_void(id)).collect();
+        let width = self.columns.len();
+        // PRIVACY: nothing has been computed from these rows, and nothing that they say is left.
+        for row in (0..self.void.len()).filter(|&row| self.void[row]) {
+            self.features[row * width..(row + 1) * width].fill(0.0);
+            self.labels[row] = label;
+        }
+    }
+
+    /// Whether the record of a row is over its limit.
+    pub fn is_void(&self, row: usize) -> bool {
+        self.void.get(row).is_some_and(|void| *void)
+    }
+}
+
+/// A row of a csv file without its second field, which is the id of its record; and the id.
+pub(crate) fn without_id(row: &csv::ByteRecord) -> (csv::ByteRecord, Box<[u8]>) {
+    let rest = row.iter().enumerate().filter(|(k, _)| *k != 1).map(|(_, field)| field).collect();
+    (rest, row.get(1).unwrap_or(b"").trim_ascii().into())
+}
+
+/// The same for the header, whose second field must be the name of this column.
+pub(crate) fn header_without_id(header: &csv::ByteRecord, record: &str) -> Result<csv::ByteRecord, String> {
+    let (rest, found) = without_id(header);
+    if *found == *record.as_bytes() {
+        return Ok(rest);
+    }
+    let found = quote(&found);
+    Err(format!(
+        "column 2 is {found}, not {record:?} as data.record says; accepted: the header agent,{record},label,<feature>..."
+    ))
 }
 
 /// What to do with a feature that is empty, `NA`, or not finite.
@@ -270,9 +311,10 @@ pub fn read_points(
     file: &Path,
     names: &mut Names,
     missing: Missing,
+    record: Option<&str>,
     label: impl FnMut(f64, At<'_>) -> Result<f64, Mistake>,
 ) -> Result<Rows, Mistake> {
-    let rows = read_any_points(file, names, missing, label)?;
+    let rows = read_any_points(file, names, missing, record, label)?;
     if rows.labels.is_empty() {
         return Err(Mistake::file(file, "no rows; accepted: at least one row after the header"));
     }
@@ -284,18 +326,27 @@ pub fn read_any_points(
     file: &Path,
     names: &mut Names,
     missing: Missing,
+    record: Option<&str>,
     mut label: impl FnMut(f64, At<'_>) -> Result<f64, Mistake>,
 ) -> Result<Rows, Mistake> {
     let mut rows = Rows::default();
-    let Rows { owners, labels, features, columns } = &mut rows;
+    rows.records = record.map(|_| Vec::new());
+    let Rows { owners, labels, features, columns, records, .. } = &mut rows;
     let mut last: (Vec<u8>, u32) = (Vec::new(), 0);
     read_csv(
         file,
         |header| {
-            *columns = feature_columns(header)?;
+            let rest = record.map(|record| header_without_id(header, record)).transpose()?;
+            *columns = feature_columns(rest.as_ref().unwrap_or(header))?;
             Ok(())
         },
-        |header, record, at| {
+        |header, row, at| {
+            let taken = records.as_mut().map(|records| {
+                let (rest, id) = without_id(row);
+                records.push(id);
+                (without_id(header).0, rest)
+            });
+            let (header, record) = taken.as_ref().map_or((header, row), |(header, rest)| (header, rest));
             // Rows of one agent often stand together: the last name is tried first.
             if record[0] != *last.0 || last.0.is_empty() {
                 last.1 = names.number(&record[0], at)?;
@@ -436,7 +487,7 @@ impl Sparse {
             from = end;
         }
         let columns = (1..=dimension).map(|index| index.to_string()).collect();
-        Ok(Rows { owners: self.owners, labels: self.labels, features, columns })
+        Ok(Rows { owners: self.owners, labels: self.labels, features, columns, ..Rows::default() })
     }
 }
 

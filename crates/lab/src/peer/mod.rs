@@ -16,5 +16,5 @@ pub use collect::{Gathered, Tally, write};
 pub use file::{KEYS, Neighbour, PEER_FILE, PeerFile, reference_markdown};
 pub use own::{Correspondent, Heard, Recalled, Saved};
 pub use predictions::{Detail, STAY_AT_HOME};
-pub use problem::{Digest, One, check_task, hex, is_learned, load, own_task};
+pub use problem::{Digest, One, check_task, hex, is_learned, load, load_without, own_task};
 pub use share::{Share, shares};

@@ -64,7 +64,8 @@ impl One {
             |header| {
                 let header: Vec<&[u8]> = header.iter().map(|name| name.trim_ascii()).collect();
                 let known = |name: &&[u8]| names.iter().any(|known| known.as_bytes() == *name);
-                let other = |name: &&&[u8]| !known(name) && ![b"agent".as_slice(), b"label"].contains(name);
+                let record = task.data.record.as_deref().unwrap_or("agent").as_bytes();
+                let other = |name: &&&[u8]| !known(name) && ![b"agent".as_slice(), b"label", record].contains(name);
                 if let Some(other) = header.iter().find(other) {
                     return Err(format!(
                         "column {} is no feature of the task; accepted: {}",

@@ -52,11 +52,17 @@ pub fn own_task(file: &PeerFile) -> Result<Task, Mistake> {
 
 /// Reads a peer's task and its own data.
 pub fn load(file: &PeerFile) -> Result<One, Mistake> {
+    load_without(file, &|_| false)
+}
+
+/// The same without what the rows of some records say: their ids are told to be void.
+pub fn load_without(file: &PeerFile, is_void: &dyn Fn(&[u8]) -> bool) -> Result<One, Mistake> {
     let task = own_task(file)?;
     let mut numbers = Names::default();
     let here = At { file: &file.source, place: Place::Line(1) };
     numbers.number(file.agent.as_bytes(), here)?;
-    let raw = data::read_own(&task, &mut numbers)?;
+    let mut raw = data::read_own(&task, &mut numbers)?;
+    raw.make_void(task.model.loss, is_void);
     if numbers.len() > 1 {
         let (own, other) = (quote(file.agent.as_bytes()), quote(numbers.name(1).as_bytes()));
         let what = format!("rows of agent {other}, which are not this peer's; accepted: rows of agent {own} only");

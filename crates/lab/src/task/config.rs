@@ -39,6 +39,7 @@ config! {
         agents: String,
         test_agents: String,
         dimension: u32,
+        record: String,
         normalize: super::Normalize,
         feature_bound: f64,
     }

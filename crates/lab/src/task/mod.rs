@@ -115,6 +115,8 @@ pub struct Data {
     pub test: Test,
     /// How many features libsvm files have, if the task says so.
     pub dimension: Option<usize>,
+    /// The column with the ids of records, if rows have any.
+    pub record: Option<String>,
     /// How x is scaled.
     pub normalize: Normalize,
     /// A public bound on |x|, if the task declares one.

@@ -167,7 +167,18 @@ fn data(config: DataConfig, paths: &Paths<'_>) -> Result<Data, Mistake> {
         let what = "data.dimension is for libsvm files: the header of a csv file says how many features there are";
         return Err(lines.mistake("data.dimension", what));
     }
-    Ok(Data { train, test, dimension, normalize, feature_bound: config.feature_bound.or(implied) })
+    if let Some(record) = config.record.as_deref() {
+        let what = match record.trim() {
+            _ if train.agents.is_some() => "data.record is for csv files, whose second column it names",
+            "" | "agent" | "label" => "data.record; accepted: the name of the second column, neither agent nor label",
+            _ => "",
+        };
+        if !what.is_empty() {
+            return Err(lines.mistake("data.record", what));
+        }
+    }
+    let record = config.record.map(|record| record.trim().to_owned());
+    Ok(Data { train, test, dimension, record, normalize, feature_bound: config.feature_bound.or(implied) })
 }
 
 fn points(file: String, agents: Option<String>, keys: [&str; 2], paths: &Paths<'_>) -> Result<Points, Mistake> {

@@ -123,6 +123,7 @@ fn the_resolved_task_says_every_default() {
             "data.agents",
             "data.test-agents",
             "data.dimension",
+            "data.record",
             "data.feature-bound",
             "graph.edges",
             "graph.rows",

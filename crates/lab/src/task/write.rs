@@ -61,6 +61,7 @@ impl Task {
             train: Some(path(&self.data.train.file)?),
             agents: self.data.train.agents.as_deref().map(&mut *path).transpose()?,
             dimension: self.data.dimension.map(|dimension| dimension as u32),
+            record: self.data.record.clone(),
             normalize: Some(self.data.normalize),
             feature_bound: self.data.feature_bound,
             ..DataConfig::default()
