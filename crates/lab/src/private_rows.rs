@@ -338,7 +338,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a folder");
         let file = place.path().join("train.csv");
         std::fs::write(&file, text).expect("written");
-        read_csv(&file, &mut Names::default(), classification)
+        read_csv(&file, &mut Names::default(), None, classification)
     }
 
     fn read_svm(text: &[u8], agents: &str, dimension: usize) -> Result<(Rows, Moved), Mistake> {
@@ -479,8 +479,8 @@ mod tests {
             std::fs::write(&file, &text).expect("written");
             let (mut strict_names, mut names) = (Names::default(), Names::default());
             let label = |y: f64, _: At<'_>| Ok(if y == 1.0 { 1.0 } else { -1.0 });
-            let strict = rows::read_points(&file, &mut strict_names, rows::Missing::Refuse, label).expect("good");
-            let (rows, moved) = read_csv(&file, &mut names, true).expect("good");
+            let strict = rows::read_points(&file, &mut strict_names, rows::Missing::Refuse, None, label).expect("good");
+            let (rows, moved) = read_csv(&file, &mut names, None, true).expect("good");
             prop_assert_eq!(moved.counts().count(), 0);
             prop_assert_eq!(names.name(0), strict_names.name(0));
             prop_assert_eq!((rows.owners, rows.labels, rows.columns), (strict.owners, strict.labels, strict.columns));
