@@ -18,8 +18,8 @@ pub enum Uncalibrated {
         /// What it may be.
         accepted: &'static str,
     },
-    /// No parameter between 1e-12 and 1e12 meets the budget by this accountant.
-    #[error("no noise multiplier from 1e-12 to 1e12 is accepted by this accountant for this budget")]
+    /// No parameter between 1e-20 and 1e20 meets the budget by this accountant.
+    #[error("no noise multiplier from 1e-20 to 1e20 is accepted by this accountant for this budget")]
     OutOfReach,
 }
 
@@ -86,12 +86,12 @@ pub fn epsilon_per_step(
     largest(charges, epsilon, delta, accountant).ok_or(Uncalibrated::OutOfReach)
 }
 
-const FLOOR: f64 = 1e-12;
-const CEILING: f64 = 1e12;
+const FLOOR: f64 = 1e-20;
+const CEILING: f64 = 1e20;
 /// How close to the budget a search ends, relatively.
 const CLOSE: f64 = 1e-9;
 
-/// The largest x in [1e-12, 1e12], to a relative 1e-9, with which `charges` of x keep the budget, for charges that cost more
+/// The largest x in [1e-20, 1e20], to a relative 1e-9, with which `charges` of x keep the budget, for charges that cost more
 /// with a larger x. The accountant has accepted the value returned.
 pub(crate) fn largest<C: IntoIterator<Item = Charge>>(
     charges: impl Fn(f64) -> C,

@@ -63,7 +63,7 @@ impl Plan {
         }
     }
 
-    /// The plan `steps(x)` for the least x in [1e-12, 1e12], to a relative 1e-9, that keeps the budget. More of x must be more
+    /// The plan `steps(x)` for the least x in [1e-20, 1e20], to a relative 1e-9, that keeps the budget. More of x must be more
     /// noise.
     pub fn with_least_noise(
         steps: impl Fn(f64) -> Vec<Event>,

@@ -34,6 +34,20 @@ pub(crate) fn div_up(a: f64, b: f64) -> f64 {
     if quotient < 1e-290 || b < 1e-290 || libm::fma(quotient, b, -a) < 0.0 { quotient.next_up() } else { quotient }
 }
 
+/// A double that is at least the root of x, and the next one at most, for x >= 0.
+pub(crate) fn sqrt_up(x: f64) -> f64 {
+    let root = x.sqrt();
+    if !root.is_finite() || x == 0.0 {
+        return root;
+    }
+    if x < 1e-290 || libm::fma(root, root, -x) < 0.0 { root.next_up() } else { root }
+}
+
+/// A count as a double that is at least the count: above 2^53 not every count is a double.
+pub(crate) fn count_up(count: u64) -> f64 {
+    if count < 1 << 53 { count as f64 } else { (count as f64).next_up() }
+}
+
 /// x (1 + error), up: covers a value computed with this relative error.
 pub(crate) fn widen(x: f64, error: f64) -> f64 {
     add_up(x, mul_up(x, error))
@@ -54,6 +68,10 @@ mod tests {
         assert_eq!(div_up(1.0, 3.0), (1.0f64 / 3.0).next_up());
         assert_eq!(div_up(1.0, 10.0), 0.1);
         assert_eq!(div_up(1.0, 1e-320), f64::INFINITY);
+        assert_eq!((sqrt_up(2.25), sqrt_up(0.0)), (1.5, 0.0));
+        // The double nearest to the root of 2 is above it, the one nearest to the root of 3 below.
+        assert_eq!((sqrt_up(2.0), sqrt_up(3.0)), (2.0f64.sqrt(), 3.0f64.sqrt().next_up()));
+        assert_eq!((count_up(7), count_up(u64::MAX)), (7.0, 18_446_744_073_709_551_616.0f64.next_up()));
     }
 
     proptest! {

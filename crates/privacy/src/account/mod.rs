@@ -34,6 +34,7 @@ pub use sum::Sum;
 pub use theorem_1::Theorem1;
 pub use tight::Tight;
 
+use crate::round::div_up;
 use crate::{Event, Ledger};
 
 /// Turns a ledger into the epsilon of an (epsilon, delta) guarantee. It reads the ledger and nothing else,
@@ -72,10 +73,10 @@ fn pure_steps(ledger: &Ledger) -> impl Iterator<Item = (f64, u64)> {
     charges.map(|charge| (charge.event.pure_epsilon(), charge.count))
 }
 
-/// The Gaussian steps: mu = Delta_2 / sigma of one, and how many.
+/// The Gaussian steps: mu = Delta_2 / sigma of one, rounded up, and how many.
 fn gaussian_steps(ledger: &Ledger) -> impl Iterator<Item = (f64, u64)> {
     ledger.charges().filter_map(|charge| match charge.event {
-        Event::Gaussian { noise_multiplier } => Some((1.0 / noise_multiplier, charge.count)),
+        Event::Gaussian { noise_multiplier } => Some((div_up(1.0, noise_multiplier), charge.count)),
         _ => None,
     })
 }

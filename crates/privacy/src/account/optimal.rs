@@ -57,8 +57,9 @@ pub(crate) fn equal_steps(each: f64, steps: u64, delta: f64) -> f64 {
     let mut weighted = below;
     let (decay, rise) = (libm::exp(-2.0 * each), -libm::expm1(-2.0 * each));
     let odds = libm::exp(-each);
-    // Each round of the walk rounds a few times; the masses are a product over the rounds.
-    let mut target = 1.0 - 1e-12;
+    // Each round of the walk rounds a few times; the masses are a product over the rounds, from one whose logarithm is the less
+    // exact the further it is from the mean.
+    let mut target = 1.0 - 1e-12 - 8e-15 * (start - k / (1.0 + odds)).abs();
     let mut j = start;
     // Nothing below a loss of 0 is of interest: the top of the last cell is at most eps above.
     while 2.0 * j - k >= -1.0 && j >= 0.0 {

@@ -36,8 +36,8 @@ pub(super) fn best_order(losses: &Losses, delta: f64) -> Option<(f64, f64)> {
         let epsilon = (losses.log_moment(s) - log_delta - libm::log1p(s)) / s - libm::log1p(1.0 / s);
         if epsilon.is_nan() { f64::INFINITY } else { epsilon }
     };
-    // From s = 1e-13 to 1e13 in steps of a quarter, then a golden section around the best.
-    let grid = (-120..=120).map(|k| 0.25 * f64::from(k));
+    // From s = 1e-13 to 1e26 in steps of a quarter, then a golden section around the best.
+    let grid = (-120..=240).map(|k| 0.25 * f64::from(k));
     let (middle, least) = grid.map(|exponent| (exponent, at(exponent))).min_by(|a, b| a.1.total_cmp(&b.1))?;
     if !least.is_finite() {
         return None;

@@ -5,7 +5,7 @@
 
 use super::{Accountant, gaussian_epsilon, gaussian_steps, pure_steps, settled, within};
 use crate::Ledger;
-use crate::round::{add_up, mul_up};
+use crate::round::{add_up, count_up, mul_up};
 
 /// Basic composition: the epsilons of all releases, added up.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,17 +17,20 @@ impl Accountant for Sum {
             return epsilon;
         }
         let gaussians: u64 = gaussian_steps(ledger).map(|(_, count)| count).sum();
-        let share = within(delta) / gaussians.max(1) as f64;
+        let share = share(within(delta), gaussians);
         let gaussian = gaussian_steps(ledger).map(|(mu, count)| (gaussian_epsilon(mu, share), count));
         total(pure_steps(ledger).chain(gaussian))
     }
 }
 
+/// What each of `parts` steps may use of a delta, rounded down: together they use no more.
+pub(super) fn share(delta: f64, parts: u64) -> f64 {
+    if parts <= 1 { delta } else { (delta / count_up(parts)).next_down().max(0.0) }
+}
+
 /// sum of count times epsilon, rounded up.
 pub(super) fn total(steps: impl Iterator<Item = (f64, u64)>) -> f64 {
-    // A count above 2^53 is rounded to a double; the next one up is at least the count.
-    let times = |count: u64| if count < 1 << 53 { count as f64 } else { (count as f64).next_up() };
-    steps.fold(0.0, |sum, (epsilon, count)| add_up(sum, mul_up(epsilon, times(count))))
+    steps.fold(0.0, |sum, (epsilon, count)| add_up(sum, mul_up(epsilon, count_up(count))))
 }
 
 #[cfg(test)]

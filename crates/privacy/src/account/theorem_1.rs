@@ -12,7 +12,7 @@
 //! 1 - (1 - delta~) prod (1 - delta_k) <= delta~ + sum delta_k: each of G Gaussian steps gets delta / (2 G), and
 //! delta~ = delta / 2; without any, delta~ = delta.
 
-use super::{Accountant, gaussian_epsilon, gaussian_steps, pure_steps, settled, sum::total, within};
+use super::{Accountant, gaussian_epsilon, gaussian_steps, pure_steps, settled, sum::share, sum::total, within};
 use crate::Ledger;
 use crate::round::widen;
 
@@ -28,7 +28,7 @@ impl Accountant for Theorem1 {
         let gaussians: u64 = gaussian_steps(ledger).map(|(_, count)| count).sum();
         let (slack, share) = match gaussians {
             0 => (within(delta), 0.0),
-            _ => (within(delta) / 2.0, within(delta) / 2.0 / gaussians as f64),
+            _ => (within(delta) / 2.0, share(within(delta) / 2.0, gaussians)),
         };
         let gaussian = gaussian_steps(ledger).map(|(mu, count)| (gaussian_epsilon(mu, share), count));
         let steps: Vec<_> = pure_steps(ledger).chain(gaussian).collect();

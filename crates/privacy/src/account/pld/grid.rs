@@ -35,9 +35,14 @@ impl Window {
         let largest = losses.largest();
         let (low, high) = (-f64::INFINITY, f64::INFINITY);
         let mut window = Window { low, high, tilt_low: 0.0, tilt_high: 0.0, margin: 4.0 };
-        for k in -80..=80 {
+        for k in -80..=150 {
             let t = libm::exp(0.4 * f64::from(k));
-            let high = (losses.log_moment(s + t) - here - LOG_OUTSIDE) / t;
+            let there = losses.log_moment(s + t);
+            // Beyond e^32 only for losses so small that t times them is; else it would be lost in rounding.
+            if k > 80 && there > 1e3 {
+                break;
+            }
+            let high = (there - here - LOG_OUTSIDE) / t;
             if high < window.high {
                 (window.high, window.tilt_high) = (high, t);
             }

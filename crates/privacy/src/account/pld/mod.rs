@@ -48,6 +48,8 @@ impl Accountant for Pld {
 }
 
 const STEPS_MAX: f64 = 1e9;
+/// What a round of the walk over the cells rounds, relatively: two sums of positive terms and their factors.
+const WALK_ERROR: f64 = 1e-15;
 /// The relative error, as estimated, above which a finer grid is tried; and the absolute one below which none is.
 const ERROR_MAX: f64 = 3e-4;
 const ERROR_MIN: f64 = 1e-7;
@@ -186,7 +188,7 @@ impl Law<'_> {
     /// The e with delta(e) = target, all in units of E e^{sL} e^{-s above}; walks down from the top of the window. With
     /// D_j = delta(l_j) and W_j = sum_{i > j} w_i e^{l_j - l_i}, w_i = p_s(l_i) e^{-s (l_i - above)}:
     /// D_{j-1} = D_j + (1 - e^{-h}) (W_j + w_j),  W_{j-1} = e^{-h} (W_j + w_j).
-    fn solve(&self, grid: Grid, above: f64, target: f64) -> Solution {
+    fn solve(&self, grid: Grid, above: f64, mut target: f64) -> Solution {
         let Grid { h, s } = grid;
         let size = self.masses.len();
         let (decay, rise) = (libm::exp(-h), -libm::expm1(-h));
@@ -194,6 +196,12 @@ impl Law<'_> {
         let log_peak = -s * libm::log1p(1.0 / s) - libm::log1p(s);
         let outside = self.outside * libm::exp(log_peak);
         let (mut below, mut weighted) = (0.0, 0.0);
+        // Above the window nothing is known but the bound on what is left out. Where that is too large already, the solution is up
+        // there, as it can be if the tilt is far from the saddle point.
+        let top = (self.start + size as i128 - 1) as f64 * h;
+        if outside * libm::exp(-s * (top - above)) > target * (1.0 - WALK_ERROR) {
+            return Solution { epsilon: f64::INFINITY, error: f64::INFINITY };
+        }
         let mut place = (self.start - self.origin).rem_euclid(size as i128) as usize;
         for j in (self.start..self.start + size as i128).rev() {
             // From the last cell of the window downwards, around the circle.
@@ -206,6 +214,8 @@ impl Law<'_> {
             let here = weighted + mass;
             let next = below + rise * here;
             let rest = outside * libm::exp(-s * (loss - h - above));
+            // Each round so far has rounded both sums a few times.
+            target *= 1.0 - WALK_ERROR;
             if next + rest > target {
                 let x = -libm::log1p(-((target - rest - below).max(0.0) / here).min(1.0));
                 let epsilon = if here > 0.0 { loss - x.min(h) } else { loss };
