@@ -2,8 +2,10 @@
 //! Its schema is published as `docs/ledger.schema.json`.
 
 use crate::error::Mistake;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use sottovoce_privacy::{Accountant, Charge, Ledger};
+use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -12,11 +14,53 @@ use std::path::Path;
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// One line.
-#[derive(Serialize, Deserialize)]
-struct Line<A> {
-    agent: A,
+#[derive(Serialize)]
+struct Line<'a> {
+    agent: &'a str,
     #[serde(flatten)]
     charge: Charge,
+}
+
+/// One line as it is read: whose charge, and its other keys, each of them once.
+struct ReadLine {
+    agent: String,
+    charge: serde_json::Map<String, serde_json::Value>,
+}
+
+impl<'de> Deserialize<'de> for ReadLine {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Keys;
+        impl<'de> Visitor<'de> for Keys {
+            type Value = ReadLine;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object with an agent and a charge")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<ReadLine, M::Error> {
+                let (mut agent, mut charge) = (None, serde_json::Map::new());
+                while let Some(key) = map.next_key::<String>()? {
+                    let doubled = if key == "agent" {
+                        agent.replace(map.next_value()?).is_some()
+                    } else {
+                        charge.insert(key.clone(), map.next_value()?).is_some()
+                    };
+                    if doubled {
+                        return Err(M::Error::custom(format_args!("doubled key {key:?}")));
+                    }
+                }
+                let agent = agent.ok_or_else(|| M::Error::missing_field("agent"))?;
+                Ok(ReadLine { agent, charge })
+            }
+        }
+        from.deserialize_map(Keys)
+    }
+}
+
+/// The agent and the charge of a line; a key that no charge has is refused by name.
+fn parsed(line: &[u8]) -> serde_json::Result<(String, Charge)> {
+    let ReadLine { agent, charge } = serde_json::from_slice(line)?;
+    Ok((agent, serde_json::from_value(charge.into())?))
 }
 
 /// The lines of agents' ledgers, in the order given.
@@ -48,7 +92,7 @@ pub fn read(path: &Path) -> Result<Vec<(String, Ledger)>, Mistake> {
         if text.trim_ascii().is_empty() {
             continue;
         }
-        let Line::<String> { agent, charge } = serde_json::from_slice(&text).map_err(|error| {
+        let (agent, charge) = parsed(&text).map_err(|error| {
             let what = format!("is no charge: {error}; accepted: a line of ledger.jsonl, as a run writes it");
             Mistake::line(path, number, what)
         })?;
@@ -124,6 +168,28 @@ mod tests {
             assert_eq!(said.lines().count(), 1, "{said}");
         }
         assert!(read(&folder.path().join("absent")).is_err());
+    }
+
+    #[test]
+    fn unknown_and_doubled_keys_are_refused_by_name_and_line() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.jsonl");
+        let good = r#"{"agent":"a","mechanism":"laplace","noise_multiplier":2.0,"audience":"everyone","count":1}"#;
+        for (from, to, key) in [
+            (r#""count":1"#, r#""count":1,"note":"fine""#, "note"),
+            (r#""count":1"#, r#""count":1,"Count":1"#, "Count"),
+            (r#""count":1"#, r#""count":1,"count":1"#, "count"),
+            (r#""agent":"a""#, r#""agent":"a","agent":"b""#, "agent"),
+            (r#""noise_multiplier":2.0"#, r#""noise_multiplier":2.0,"noise_multiplier":9.0"#, "noise_multiplier"),
+            (r#""count":1"#, r#""count":1,"epsilon":0.1"#, "epsilon"),
+            (r#""count":1"#, r#""count":1,"epsilon":null"#, "null"),
+        ] {
+            let bad = good.replace(from, to);
+            std::fs::write(&path, format!("{good}\n{bad}\n")).expect("written");
+            let said = read(&path).expect_err(&bad).to_string();
+            assert!(said.contains("ledger.jsonl, line 2") && said.contains(key), "{bad}: {said}");
+            assert_eq!(said.lines().count(), 1, "{said}");
+        }
     }
 
     #[test]

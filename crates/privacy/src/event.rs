@@ -52,6 +52,16 @@ pub enum BadCharge {
         /// What it is.
         value: f64,
     },
+    /// A charge has a key that its mechanism does not have, or lacks one that it has.
+    #[error("a charge's {key} is {problem} with the mechanism {mechanism}")]
+    Key {
+        /// Which one.
+        key: &'static str,
+        /// "unknown" or "missing".
+        problem: &'static str,
+        /// Of which mechanism.
+        mechanism: &'static str,
+    },
     /// A count is zero, or the counts do not fit a 64-bit number.
     #[error("a charge's count is {count}: it must be at least 1, and all of a ledger's below 2^64 together")]
     Count {

@@ -1,7 +1,7 @@
 //! The append-only list of an agent's charges.
 
 use crate::{Audience, BadCharge, Event};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Equal releases, and how many of them there were.
 ///
@@ -22,21 +22,79 @@ pub struct Charge {
     pub count: u64,
 }
 
-/// A charge as it stands in a file.
+/// A charge as it stands in a file. Other keys and doubled ones are refused: whoever reads a ledger must not take for granted what
+/// this program does not read.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Unchecked {
-    #[serde(flatten)]
-    event: Event,
+    mechanism: Mechanism,
+    #[serde(default, deserialize_with = "given")]
+    noise_multiplier: Option<f64>,
+    #[serde(default, deserialize_with = "given")]
+    epsilon: Option<f64>,
+    #[serde(default, deserialize_with = "given")]
     sensitivity: Option<f64>,
     audience: Audience,
     count: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Mechanism {
+    Reveal,
+    Laplace,
+    Gaussian,
+    GammaNorm,
+    RandomizedResponse,
+}
+
+/// A number, where the key is there: `null` is none.
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    f64::deserialize(from).map(Some)
+}
+
+impl Unchecked {
+    /// The mechanism with its parameter, and no other.
+    fn event(&self) -> Result<Event, BadCharge> {
+        use Mechanism::{GammaNorm, Gaussian, Laplace, RandomizedResponse, Reveal};
+        let mechanism = match self.mechanism {
+            Reveal => "reveal",
+            Laplace => "laplace",
+            Gaussian => "gaussian",
+            GammaNorm => "gamma-norm",
+            RandomizedResponse => "randomized-response",
+        };
+        let wrong = |key, problem| BadCharge::Key { key, problem, mechanism };
+        let noisy = matches!(self.mechanism, Laplace | Gaussian | GammaNorm);
+        let has_epsilon = self.mechanism == RandomizedResponse;
+        for (key, value, known) in [
+            ("noise_multiplier", self.noise_multiplier, noisy),
+            ("epsilon", self.epsilon, has_epsilon),
+            ("sensitivity", self.sensitivity, self.mechanism != Reveal),
+        ] {
+            if value.is_some() && !known {
+                return Err(wrong(key, "unknown"));
+            }
+        }
+        let noise_multiplier = self.noise_multiplier.ok_or(wrong("noise_multiplier", "missing"));
+        Ok(match self.mechanism {
+            Reveal => Event::Reveal,
+            Laplace => Event::Laplace { noise_multiplier: noise_multiplier? },
+            Gaussian => Event::Gaussian { noise_multiplier: noise_multiplier? },
+            GammaNorm => Event::GammaNorm { noise_multiplier: noise_multiplier? },
+            RandomizedResponse => {
+                Event::RandomizedResponse { epsilon: self.epsilon.ok_or(wrong("epsilon", "missing"))? }
+            }
+        })
+    }
 }
 
 impl TryFrom<Unchecked> for Charge {
     type Error = BadCharge;
 
     fn try_from(read: Unchecked) -> Result<Self, BadCharge> {
-        let Unchecked { event, sensitivity, audience, count } = read;
+        let event = read.event()?;
+        let Unchecked { sensitivity, audience, count, .. } = read;
         Charge { event, sensitivity, audience, count }.check()
     }
 }
@@ -150,7 +208,9 @@ mod tests {
             let bounded = Charge { sensitivity: Some(0.5), ..charge };
             let bounded_line = line.replace(r#""audience""#, r#""sensitivity":0.5,"audience""#);
             assert_eq!(serde_json::to_string(&bounded).expect("valid"), bounded_line);
-            assert_eq!(serde_json::from_str::<Charge>(&bounded_line).expect("valid"), bounded);
+            // An exact value has no sensitivity.
+            let read = serde_json::from_str::<Charge>(&bounded_line).ok();
+            assert_eq!(read, (event != Event::Reveal).then_some(bounded));
             assert_eq!(serde_json::to_string(&charge).expect("valid"), line);
             assert_eq!(serde_json::from_str::<Charge>(line).expect("valid"), charge);
         }
@@ -169,8 +229,26 @@ mod tests {
             r#"{"mechanism":"laplace","noise_multiplier":1.0,"audience":"everyone","count":-3}"#,
             r#"{"mechanism":"laplace","noise_multiplier":1.0,"sensitivity":0.0,"audience":"everyone","count":1}"#,
             r#"{"mechanism":"hope","audience":"everyone","count":1}"#,
+            r#"{"mechanism":"laplace","noise_multiplier":1.0,"epsilon":null,"audience":"everyone","count":1}"#,
         ] {
             assert!(serde_json::from_str::<Charge>(line).is_err(), "{line}");
+        }
+        for (line, key) in [
+            (r#"{"mechanism":"laplace","noise_multiplier":1.0,"audience":"everyone","count":1,"delta":0.1}"#, "delta"),
+            (
+                r#"{"mechanism":"laplace","noise_multiplier":1.0,"audience":"everyone","count":1,"epsilon":1}"#,
+                "epsilon",
+            ),
+            (r#"{"mechanism":"laplace","epsilon":1.0,"audience":"everyone","count":1}"#, "epsilon"),
+            (r#"{"mechanism":"randomized-response","audience":"everyone","count":1}"#, "epsilon"),
+            (r#"{"mechanism":"reveal","noise_multiplier":1.0,"audience":"everyone","count":1}"#, "noise_multiplier"),
+            (r#"{"mechanism":"gaussian","audience":"everyone","count":1}"#, "noise_multiplier"),
+            (r#"{"mechanism":"reveal","audience":"everyone","count":9,"count":1}"#, "count"),
+            (r#"{"mechanism":"reveal","mechanism":"reveal","audience":"everyone","count":1}"#, "mechanism"),
+            (r#"{"mechanism":"reveal","sensitivity":1.0,"audience":"everyone","count":1}"#, "sensitivity"),
+        ] {
+            let said = serde_json::from_str::<Charge>(line).expect_err(line).to_string();
+            assert!(said.contains(key), "{line}: {said}");
         }
         let charge = |noise_multiplier, count| Charge::new(Event::Laplace { noise_multiplier }, count);
         assert!(Ledger::from_charges([charge(f64::NAN, 1)]).is_err());
