@@ -9,7 +9,7 @@ use sottovoce_lab::plot::number;
 use sottovoce_lab::task::Task;
 use sottovoce_lab::train::Halt;
 use sottovoce_privacy::Event;
-use sottovoce_privacy::audit::MechanismAudit;
+use sottovoce_privacy::audit::{ALARM, CONFIDENCE, MechanismAudit};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -73,6 +73,7 @@ fn json(audit: &Audit) -> serde_json::Value {
             "epsilon": mechanism.claim,
             "delta": mechanism.delta,
             "lower_bound": mechanism.epsilon.likely,
+            "lower_bound_certain": mechanism.epsilon.certain,
             "refuted": mechanism.is_refuted(),
         })
     };
@@ -91,6 +92,9 @@ fn json(audit: &Audit) -> serde_json::Value {
         "epsilon": audit.epsilon,
         "delta": audit.delta,
         "lower_bound": audit.run.as_ref().map_or(0.0, |run| run.epsilon.likely),
+        "lower_bound_confidence": 1.0 - CONFIDENCE,
+        "lower_bound_certain": audit.run.as_ref().map_or(0.0, |run| run.epsilon.certain),
+        "lower_bound_certain_confidence": 1.0 - ALARM,
         "verdict": audit.verdict(),
         "findings": audit.findings,
         "mechanisms": audit.mechanisms.iter().map(mechanism).collect::<Vec<_>>(),
@@ -101,13 +105,15 @@ fn json(audit: &Audit) -> serde_json::Value {
 
 fn tell(audit: &Audit) -> Result<(), Mistake> {
     let digits = |x: f64| number::significant(x, 4);
-    let mut rows = vec![["part", "trials", "claimed epsilon", "at least (95%)"].map(str::to_owned).to_vec()];
+    let head = ["part", "trials", "claimed epsilon", "at least", "95% bound"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
     for mechanism in &audit.mechanisms {
         let numbers = if mechanism.dimension == 1 { "number" } else { "numbers" };
         rows.push(vec![
             format!("one release, {}, {} {numbers}", name(mechanism.event), mechanism.dimension),
             number::count(mechanism.trials as u64),
             digits(mechanism.claim),
+            digits(mechanism.epsilon.certain),
             digits(mechanism.epsilon.likely),
         ]);
     }
@@ -118,6 +124,7 @@ fn tell(audit: &Audit) -> Result<(), Mistake> {
                 format!("a whole run, {} release{s} of agent {}", run.releases, run.target),
                 number::count(run.trials),
                 digits(audit.epsilon),
+                digits(run.epsilon.certain),
                 digits(run.epsilon.likely),
             ]);
         }
@@ -126,6 +133,10 @@ fn tell(audit: &Audit) -> Result<(), Mistake> {
     if rows.len() > 1 {
         screen::say("")?;
         screen::table(&rows)?;
+        screen::say(
+            "\n\"At least\" is wrong once in a million audits, and the verdict rests on it. The 95% bound is wrong once in twenty: \
+             where a claim is tight, one audit in twenty puts it above the claim by chance.",
+        )?;
     }
     let replay = &audit.replay;
     screen::say(format!(

@@ -30,6 +30,10 @@ fn a_private_task_is_not_refuted_and_the_json_says_what_was_found() {
     assert_eq!((found["verdict"].as_str(), found["findings"].as_array().map(Vec::len)), (Some("not refuted"), Some(0)));
     let bound = found["lower_bound"].as_f64().expect("a number");
     assert!((0.0..=1.0).contains(&bound), "{bound}");
+    let certain = found["lower_bound_certain"].as_f64().expect("a number");
+    assert!((0.0..=bound).contains(&certain), "{certain}");
+    let confidences = ["lower_bound_confidence", "lower_bound_certain_confidence"].map(|key| found[key].as_f64());
+    assert_eq!(confidences, [Some(0.95), Some(0.999_999)]);
     assert_eq!(found["mechanisms"][0]["mechanism"], "gaussian");
     assert!(found["replay"]["neighbours"].as_u64() > Some(100), "{found}");
 }
@@ -45,6 +49,31 @@ fn the_same_seed_prints_the_same_and_says_that_it_is_no_proof() {
     let text = print("4");
     assert_eq!(text, print("4"));
     assert!(text.contains("Not refuted") && text.contains("no proof"), "{text}");
+}
+
+/// A tight mechanism is at the edge of its claim: a bound that is wrong once in twenty audits crosses the claim by chance.
+#[test]
+fn what_is_called_at_least_does_not_exceed_a_claim_that_is_not_refuted() {
+    let task = format!("{TASK}[privacy]\nepsilon = 1\ndelta = 0\nupdates = 1\nmechanism = \"laplace\"\n");
+    let mut crossed = 0;
+    for seed in 1..=12 {
+        let words = ["task.toml", "--trials", "200", "--json", "--seed", &seed.to_string()].map(str::to_owned);
+        let output = audit(&task, &words.each_ref().map(String::as_str));
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        for part in found["mechanisms"].as_array().expect("mechanisms") {
+            let number = |key: &str| part[key].as_f64().expect("a number");
+            assert!(number("lower_bound_certain") <= number("epsilon"), "seed {seed}: {part}");
+            assert!(number("lower_bound_certain") <= number("lower_bound"), "seed {seed}: {part}");
+            crossed += u32::from(number("lower_bound") > number("epsilon"));
+        }
+    }
+    println!("the 95% bound was above the claim {crossed} times");
+    let output = audit(&task, &["task.toml", "--trials", "30"]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    let head = text.lines().find(|line| line.contains("claimed epsilon")).expect("a table");
+    assert!(head.contains("at least") && head.contains("95% bound"), "{head}");
+    assert!(text.contains("once in a million audits") && text.contains("once in twenty"), "{text}");
 }
 
 #[test]

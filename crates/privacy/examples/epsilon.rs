@@ -1,4 +1,5 @@
-//! Reads ledgers, one a line, as `{"charges": [..], "delta": ..}`, and prints what the closest accountants say of each.
+//! Reads ledgers, one a line, as `{"charges": [..], "delta": ..}`, and prints what the accountants say of each; an
+//! infinite epsilon is `null`.
 //!
 //! ```sh
 //! echo '{"charges": [{"mechanism": "laplace", "noise_multiplier": 4.0, "audience": "everyone", "count": 9}], "delta": 1e-6}' |
@@ -6,7 +7,7 @@
 //! ```
 
 use serde::Deserialize;
-use sottovoce_privacy::{Accountant, Charge, Ledger, Pld, Tight};
+use sottovoce_privacy::{Accountant, Charge, Gaussian, Ledger, Optimal, Pld, Rdp, Sum, Theorem1, Tight};
 use std::io::BufRead;
 
 #[derive(Deserialize)]
@@ -19,8 +20,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for line in std::io::stdin().lock().lines() {
         let Setting { charges, delta } = serde_json::from_str(&line?)?;
         let ledger = Ledger::from_charges(charges)?;
-        let (tight, pld) = (Tight.epsilon(&ledger, delta), Pld.epsilon(&ledger, delta));
-        println!("{}", serde_json::json!({ "tight": tight, "pld": pld }));
+        let by = |accountant: &dyn Accountant| accountant.epsilon(&ledger, delta);
+        let all = serde_json::json!({
+            "tight": by(&Tight), "pld": by(&Pld), "gaussian": by(&Gaussian), "optimal": by(&Optimal), "rdp": by(&Rdp),
+            "theorem-1": by(&Theorem1), "sum": by(&Sum),
+        });
+        println!("{all}");
     }
     Ok(())
 }

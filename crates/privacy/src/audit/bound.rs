@@ -11,7 +11,8 @@
 use super::binomial::{lower, upper};
 use crate::normal::tail;
 
-/// The error with which a bound is reported: it holds with 95% confidence.
+/// The error of the bound that shows what the samples say: it holds with 95% confidence. One audit in twenty of a tight mechanism puts
+/// it above the claim, so it is never shown alone, and no verdict rests on it.
 pub const CONFIDENCE: f64 = 0.05;
 
 /// The error with which an alarm is raised. One in a million, because a tight mechanism is at the edge of its claim, and an audit that
@@ -30,9 +31,9 @@ pub struct Worlds {
 /// A lower bound on epsilon or mu, at two levels of confidence.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bound {
-    /// With 95% confidence: for reports.
+    /// With 95% confidence: to be shown beside the other, as what it is.
     pub likely: f64,
-    /// With an error of one in a million: above the claim, it is an alarm.
+    /// With an error of one in a million: what is "at least", and above the claim an alarm.
     pub certain: f64,
 }
 
