@@ -75,32 +75,41 @@ fn mutants(chosen: &[&str]) -> bool {
     }
 }
 
-/// The accountants beside an implementation that is not ours. It needs python3 and a package that the script installs into
-/// target/oracle; without them the stored values, which the tests have compared, must do.
+/// The accountants beside implementations that are not ours. They need python3 and a package each; without them the stored values
+/// and the tests' own exact arithmetic must do.
 fn oracle() -> bool {
-    const NAME: &str = "comparison of the accountants with dp-accounting";
-    const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/privacy/oracles/accounting.py");
-    /// What the script exits with where its package cannot be had.
+    const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/privacy/oracles");
+    /// What a script exits with where its package cannot be had.
     const UNAVAILABLE: i32 = 77;
     let python = || Command::new("python3");
-    if !python().arg("--version").output().is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED {NAME}: there is no python3; only the stored values were compared");
-        return true;
-    }
-    eprintln!("== {NAME}");
-    let program = cargo(&["run", "--quiet", "--release", "--package", "sottovoce-privacy", "--example", "epsilon"]);
-    let status = python().args([SCRIPT, "check"]).arg(program.get_program()).args(program.get_args()).status();
-    match status.map(|status| status.code()) {
-        Ok(Some(0)) => true,
-        Ok(Some(UNAVAILABLE)) => {
-            eprintln!("SKIPPED {NAME}: its package is not available (see above); only the stored values were compared");
-            true
+    let present = python().arg("--version").output().is_ok_and(|output| output.status.success());
+    let mut ok = true;
+    for (package, script, word) in
+        [("dp-accounting", "accounting.py", Some("check")), ("mpmath", "sixty_digits.py", None)]
+    {
+        let name = format!("comparison of the accountants with {package}");
+        if !present {
+            eprintln!("SKIPPED {name}: there is no python3; only the stored values were compared");
+            continue;
         }
-        _ => {
-            eprintln!("FAILED {NAME}");
-            false
+        eprintln!("== {name}");
+        let program = cargo(&["run", "--quiet", "--release", "--package", "sottovoce-privacy", "--example", "epsilon"]);
+        let mut asked = python();
+        asked.arg(Path::new(FOLDER).join(script)).args(word);
+        match asked.arg(program.get_program()).args(program.get_args()).status().map(|status| status.code()) {
+            Ok(Some(0)) => {}
+            Ok(Some(UNAVAILABLE)) => {
+                eprintln!(
+                    "SKIPPED {name}: its package is not available (see above); only the stored values were compared"
+                );
+            }
+            _ => {
+                eprintln!("FAILED {name}");
+                ok = false;
+            }
         }
     }
+    ok
 }
 
 fn cargo(words: &[&str]) -> Command {
