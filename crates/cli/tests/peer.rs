@@ -326,7 +326,11 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     fs::write(&log, &bytes).expect("written");
     // An old backup: bob has seen more.
     ann.start();
-    until("ann is back", || ann.status()["phase"] != "asking");
+    until("ann is back", || {
+        let status = ann.status();
+        // One that does not run yet is in no phase.
+        status["running"] == true && status["phase"] != "asking"
+    });
     ann.stop();
     let first = bytes.iter().position(|_| true).map(|_| cut(&bytes)).expect("a store");
     fs::write(&log, first).expect("written");
