@@ -2,6 +2,7 @@
 
 use crate::{Output, screen};
 use sottovoce_lab::error::Mistake;
+use sottovoce_lab::facts::GUARANTEE_IN_WORDS;
 use sottovoce_lab::load::{Loaded, load};
 use sottovoce_lab::outlook::{self, CLEARNESS_FOR_UPDATES, CLEARNESS_MIN, Outlook, outlook};
 use sottovoce_lab::plot::number;
@@ -57,7 +58,7 @@ fn tell(
 ) -> Result<(), Mistake> {
     let Outlook { name, algorithm, epsilon, delta, accountant, .. } = outlook;
     screen::say(format!(
-        "{name}, {algorithm}: a budget of epsilon = {} at delta = {} for each agent, by {accountant}.",
+        "{name}, {algorithm}: a budget of epsilon = {} at delta = {} for each agent, {GUARANTEE_IN_WORDS}, by {accountant}.",
         number::bound(*epsilon),
         number::bound(*delta)
     ))?;

@@ -140,7 +140,7 @@ impl PublicFacts {
         match origin {
             Origin::Simulator => format!(
                 "SIMULATION: the noise comes from the seed, so whoever knows the seed takes it off, and nothing here is protected. \
-                 With real peers (`sottovoce peer`), whose noise comes from their systems' entropy, everything that leaves an agent is \
+                 With real peers (sottovoce peer), whose noise comes from their systems' entropy, everything that leaves an agent is \
                  {promise}, {GUARANTEE_IN_WORDS}."
             ),
             Origin::Peers | Origin::Revealed => {

@@ -3,6 +3,7 @@
 use crate::error::Mistake;
 use crate::ledger_file;
 use crate::load::Loaded;
+use crate::plot::number;
 use crate::registry::private_descent;
 use crate::task::{AccountantName, Algorithm, GraphSource, Losses, Mechanism, NoiseKind, Privacy, Schedule, Task};
 use sottovoce_algorithms::{Problem, personal::home::Broadcast};
@@ -194,37 +195,39 @@ const NEAR: f64 = 10.0;
 /// All of it follows from the task and from numbers of points, which are public.
 pub fn warnings(privacy: &Privacy, problem: &Problem) -> Vec<String> {
     let Privacy { epsilon, delta, .. } = *privacy;
+    let said = number::bound(delta);
     let mut warnings = Vec::new();
     let most = problem.data.largest();
     let exposed = (0..problem.agents() as u32).filter(|&id| delta * problem.data.size(PeerId(id)) as f64 > 1.0).count();
     if epsilon > EPSILON_LARGE {
         warnings.push(format!(
-            "epsilon = {epsilon} is above {EPSILON_LARGE}: it allows a record to be told apart almost surely, so it promises next to \
-             nothing. Choose an epsilon of a few units."
+            "epsilon = {} is above {EPSILON_LARGE}: it allows a record to be told apart almost surely, so it promises next to \
+             nothing. Choose an epsilon of a few units.",
+            number::bound(epsilon)
         ));
     }
     if exposed > 0 {
         warnings.push(format!(
-            "delta = {delta} exceeds 1/m for {exposed} agents (the largest has {most} points): a mechanism that publishes one \
+            "delta = {said} exceeds 1/m for {exposed} agents (the largest has {most} points): a mechanism that publishes one \
              record in {most} would pass. Choose a delta well below 1/m."
         ));
     } else if delta * most as f64 * NEAR > 1.0 {
         warnings.push(format!(
-            "delta = {delta} is near 1/m (the largest agent has {most} points): a mechanism that publishes one record outright in one run \
+            "delta = {said} is near 1/m (the largest agent has {most} points): a mechanism that publishes one record outright in one run \
              of {} would pass. Choose a delta well below 1/m.",
             (1.0 / (delta * most as f64)).ceil()
         ));
     }
     if delta >= DELTA_LARGE {
         warnings.push(format!(
-            "delta = {delta} allows the guarantee to fail altogether in one case of {}. Choose a delta below {DELTA_LARGE}, and well below \
+            "delta = {said} allows the guarantee to fail altogether in one case of {}. Choose a delta below {DELTA_LARGE}, and well below \
              1/m.",
             (1.0 / delta).floor()
         ));
     }
     if delta * problem.agents() as f64 > 1.0 {
         warnings.push(format!(
-            "delta = {delta} exceeds 1/n for {} agents: the guarantee may fail for one of them. Choose a smaller delta.",
+            "delta = {said} exceeds 1/n for {} agents: the guarantee may fail for one of them. Choose a smaller delta.",
             problem.agents()
         ));
     }

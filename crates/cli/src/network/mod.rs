@@ -227,7 +227,7 @@ fn watch(
 fn gather(folders: &[PathBuf], reveal: bool) -> Result<Vec<Gathered>, Mistake> {
     let one = |folder: &PathBuf| {
         let file = PeerFile::read(folder)?;
-        let kept = crate::peer::kept(&file)?;
+        let kept = crate::peer::kept(&file, reveal)?;
         Ok(match kept {
             None => Gathered::default(),
             Some(kept) => Gathered {
@@ -235,7 +235,7 @@ fn gather(folders: &[PathBuf], reveal: bool) -> Result<Vec<Gathered>, Mistake> {
                 links: kept.recalled.links,
                 bits: kept.recalled.bits,
                 ledger: kept.ledger,
-                home: kept.home.filter(|_| reveal),
+                home: kept.home,
             },
         })
     };

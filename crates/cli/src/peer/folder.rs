@@ -98,19 +98,20 @@ pub struct Kept {
     pub told: Option<Vec<f64>>,
     /// Its own model, and the weights that it has learned.
     pub recalled: Recalled,
-    /// The model it keeps at home, where the task has one.
+    /// The model it keeps at home, where the task has one and it was asked for.
     pub home: Option<Vec<f64>>,
     /// What it has released.
     pub ledger: Ledger,
 }
 
-/// Reads what a peer has for its owner from its store; none before its first step.
-pub fn kept(file: &PeerFile) -> Result<Option<Kept>, Mistake> {
+/// Reads what a peer has for its owner from its store; none before its first step. Its home model is made of exact data, so it is made only
+/// for whoever asks.
+pub fn kept(file: &PeerFile, with_home: bool) -> Result<Option<Kept>, Mistake> {
     let one = load(file)?;
     let Some(step) = look(file, &one, &read_key(&file.key)?)? else { return Ok(None) };
     let heard = heard(&step, file);
     let recalled = one.recall(saved(&step), &heard)?;
     let told = one.told_model(saved(&step), &heard)?;
-    let home = one.home_model(saved(&step), &heard)?;
+    let home = if with_home { one.home_model(saved(&step), &heard)? } else { None };
     Ok(Some(Kept { told, recalled, home, ledger: step.ledger }))
 }

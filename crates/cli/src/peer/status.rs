@@ -4,6 +4,7 @@ use super::admin::{Admin, Asked};
 use super::folder::{look, read_key};
 use crate::{Output, screen};
 use sottovoce_lab::error::Mistake;
+use sottovoce_lab::facts::{GUARANTEE_IN_WORDS, OBSERVER, UNIT};
 use sottovoce_lab::peer::{One, PeerFile, load};
 use sottovoce_lab::plot::number;
 use sottovoce_lab::report::bound_or_infinity;
@@ -42,6 +43,10 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
         answer["epsilon_left"] = budget.left.map_or(serde_json::Value::Null, json_bound);
         answer["epsilon"] = budget.epsilon.map_or(serde_json::Value::Null, json_bound);
         answer["delta"] = serde_json::json!(budget.delta);
+        if budget.epsilon.is_some() {
+            answer["unit"] = serde_json::json!(UNIT);
+            answer["observer"] = serde_json::json!(OBSERVER);
+        }
         screen::say(answer)
     } else if output.quiet {
         Ok(())
@@ -148,7 +153,7 @@ fn tell(status: &Status, process: Option<u32>, budget: &Budget) -> Result<(), Mi
     screen::say(format!("released    {}{planned}", number::count(budget.releases)))?;
     screen::say(match (budget.epsilon, budget.left) {
         (Some(epsilon), Some(left)) => format!(
-            "budget      epsilon = {} spent of {}, {} left, at delta = {}, by {}",
+            "budget      epsilon = {} spent of {}, {} left, at delta = {}, by {}, {GUARANTEE_IN_WORDS}",
             number::bound(budget.spent),
             number::bound(epsilon),
             number::significant(left, 4),

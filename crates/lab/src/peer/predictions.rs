@@ -16,7 +16,6 @@ use crate::task::Normalize;
 use crate::{data, learned, rows};
 use sottovoce_algorithms::kernel::dot;
 use sottovoce_algorithms::stumps::Stumps;
-use sottovoce_privacy::sensitivity::Norm;
 use std::cell::OnceCell;
 use std::fmt::Write;
 use std::path::Path;
@@ -31,7 +30,7 @@ const DIGITS: usize = 2;
 /// How much of a prediction is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// Label and a probability with two decimals; a number with two significant digits. Questions are shrunk to the feature bound.
+    /// Label and a probability with two decimals; a number with two significant digits.
     Coarse,
     /// Label, probability and margin; a number. To the last bit.
     Exact,
@@ -57,6 +56,7 @@ impl One {
         let classification = task.model.loss.is_classification();
         let mut text = String::from(header_of(classification, detail));
         let places = OnceCell::new();
+        let limit = data::Limit::of(task);
         // Features are filled in row by row; the constant stays.
         let mut x = vec![task.model.intercept.unwrap_or(0.0); all_names.len()];
         rows::read_csv(
@@ -91,8 +91,9 @@ impl One {
                 if task.data.normalize != Normalize::None {
                     data::shrink(&mut x[..features], task.data.normalize);
                 }
-                if let Some(bound) = task.data.feature_bound.filter(|_| detail == Detail::Coarse) {
-                    shrink_to(&mut x[..features], bound);
+                // What points had to undergo before anything was learned from them, questions do, too.
+                if let Some(limit) = limit {
+                    limit.apply(&mut x[..features]);
                 }
                 let margin = margin(&x, model, stumps.as_ref(), &mut answers);
                 text += &line(margin, classification, detail);
@@ -116,14 +117,6 @@ fn margin(x: &[f64], model: &[f64], stumps: Option<&Stumps>, answers: &mut Vec<f
     answers.clear();
     stumps.answers(x, answers);
     dot(answers, model)
-}
-
-/// A row that is longer than the bound is moved to it, in its direction: what the training points had to undergo, questions do, too.
-fn shrink_to(x: &mut [f64], bound: f64) {
-    let length = Norm::L2.of(x);
-    if length > bound {
-        x.iter_mut().for_each(|value| *value *= bound / length);
-    }
 }
 
 /// One prediction.
@@ -162,15 +155,5 @@ mod tests {
             assert!((coarse(value) - value).abs() <= 0.05 * value.abs(), "{found} for {value}, about {written}");
         }
         assert_eq!(line(0.123_456_789, false, Detail::Exact), "0.123456789\n");
-    }
-
-    #[test]
-    fn questions_are_shrunk_to_the_bound_and_short_ones_are_left_alone() {
-        let mut x = [3e8, 4e8];
-        shrink_to(&mut x, 1.0);
-        assert!((x[0] - 0.6).abs() < 1e-12 && (x[1] - 0.8).abs() < 1e-12, "{x:?}");
-        let mut x = [0.3, 0.4];
-        shrink_to(&mut x, 1.0);
-        assert_eq!(x, [0.3, 0.4]);
     }
 }
