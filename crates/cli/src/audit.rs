@@ -1,7 +1,7 @@
 //! `sottovoce audit`: tries to prove the privacy claim of a task wrong.
 
 use crate::{Output, screen};
-use sottovoce_lab::audit::{Audit, AuditSettings, audit};
+use sottovoce_lab::audit::{Audit, AuditSettings, Ended, audit, audit_artefacts};
 use sottovoce_lab::error::Mistake;
 use sottovoce_lab::facts::{Origin, PublicFacts};
 use sottovoce_lab::load::load;
@@ -10,8 +10,10 @@ use sottovoce_lab::task::Task;
 use sottovoce_lab::train::Halt;
 use sottovoce_privacy::Event;
 use sottovoce_privacy::audit::{ALARM, CONFIDENCE, MechanismAudit};
+use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -25,6 +27,10 @@ pub struct Arguments {
     /// Decides the noise and the records that are tried
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+
+    /// Leave out the level of artefacts, which runs the commands on neighbouring files
+    #[arg(long)]
+    skip_artefacts: bool,
 }
 
 /// What the exit code tells.
@@ -41,10 +47,17 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<Verdict, Halt> {
     }
     let bar = screen::Bar::new(output, "audit");
     let settings = AuditSettings::for_trials(arguments.trials, arguments.seed);
-    let audited = audit(&loaded, settings, &mut |part, done, all| {
+    let mut audited = audit(&loaded, settings, &mut |part, done, all| {
         bar.show_part(part, done, all);
         ControlFlow::Continue(())
     })?;
+    if !arguments.skip_artefacts {
+        let artefacts = audit_artefacts(&loaded, arguments.seed, &mut start, &mut |done, all| {
+            bar.show_part("artefacts", done, all);
+            ControlFlow::Continue(())
+        })?;
+        audited.add_artefacts(artefacts);
+    }
     drop(bar);
     if output.json {
         screen::say(json(&audited))?;
@@ -52,6 +65,14 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<Verdict, Halt> {
         tell(&audited)?;
     }
     Ok(if audited.is_refuted() { Verdict::Refuted } else { Verdict::NotRefuted })
+}
+
+/// Runs this program with other words, and waits for it.
+fn start(words: &[OsString]) -> Result<Ended, Mistake> {
+    let cannot = |error: std::io::Error| Mistake::new(format!("this program cannot be started again: {error}"));
+    let program = std::env::current_exe().map_err(cannot)?;
+    let output = Command::new(program).args(words).stdin(Stdio::null()).output().map_err(cannot)?;
+    Ok(Ended { code: output.status.code(), out: output.stdout, err: output.stderr })
 }
 
 fn name(event: Event) -> &'static str {
@@ -100,6 +121,7 @@ fn json(audit: &Audit) -> serde_json::Value {
         "mechanisms": audit.mechanisms.iter().map(mechanism).collect::<Vec<_>>(),
         "runs": run,
         "replay": audit.replay,
+        "artefacts": audit.artefacts,
     })
 }
 
@@ -147,6 +169,18 @@ fn tell(audit: &Audit) -> Result<(), Mistake> {
         number::count(replay.releases),
         number::significant(replay.largest_move, 4),
     ))?;
+    if let Some(artefacts) = &audit.artefacts {
+        screen::say(format!(
+            "Artefacts: {} neighbouring files, {} runs in the simulator and {} of real peers; {} things compared.",
+            number::count(artefacts.neighbours),
+            number::count(artefacts.trained),
+            number::count(artefacts.networks),
+            number::count(artefacts.compared),
+        ))?;
+        for skipped in &artefacts.skipped {
+            screen::say(format!("Left out, {skipped}."))?;
+        }
+    }
     for finding in &audit.findings {
         let more = match finding.count {
             1 => String::new(),

@@ -5,7 +5,11 @@
 //! | mechanisms | one release of each mechanism of the plan, many times, on inputs as far apart as the sensitivity allows |
 //! | runs | whole runs on two neighbouring data sets, seen by someone who knows all but one record |
 //! | replay | one run again on neighbouring data sets, with the outputs of all mechanisms frozen: nothing else may change |
+//! | artefacts | the real loader, writers and commands on neighbouring files: what they print, write, refuse and exit with |
 
+mod artefacts;
+mod compare;
+mod neighbours;
 mod records;
 mod replay;
 mod runs;
@@ -15,6 +19,8 @@ use crate::error::Mistake;
 use crate::load::Loaded;
 use crate::private;
 use crate::train::Halt;
+pub use artefacts::{ArtefactAudit, Start, audit_artefacts};
+pub use compare::Ended;
 pub use replay::ReplayAudit;
 pub use runs::RunAudit;
 use serde::Serialize;
@@ -77,6 +83,14 @@ pub enum Flaw {
     OthersMove,
     /// Some data stop the program.
     GivesUp,
+    /// A record makes the loader or a command refuse, or exit otherwise.
+    Refusal,
+    /// Numbers, names or lengths of files, rows or models depend on a record.
+    ShapeMoves,
+    /// A file that others may see depends on a record other than through releases.
+    FilesMove,
+    /// What a command prints depends on a record other than through releases.
+    OutputMoves,
 }
 
 /// One kind of flaw: the first that was found, and how many.
@@ -121,6 +135,8 @@ pub struct Audit {
     pub run: Option<RunAudit>,
     /// Record and replay.
     pub replay: ReplayAudit,
+    /// Artefacts, where they were looked at.
+    pub artefacts: Option<ArtefactAudit>,
     /// What is wrong. Empty: the claim is not refuted.
     pub findings: Vec<Finding>,
 }
@@ -129,6 +145,17 @@ impl Audit {
     /// Whether the claim is proved wrong.
     pub fn is_refuted(&self) -> bool {
         !self.findings.is_empty()
+    }
+
+    /// With what the artefacts came to.
+    pub fn add_artefacts(&mut self, (artefacts, findings): (ArtefactAudit, Vec<Finding>)) {
+        self.artefacts = Some(artefacts);
+        for finding in findings {
+            match self.findings.iter_mut().find(|known| known.flaw == finding.flaw) {
+                Some(known) => known.count += finding.count,
+                None => self.findings.push(finding),
+            }
+        }
     }
 
     /// "not refuted" or "REFUTED".
@@ -152,7 +179,15 @@ pub fn audit(loaded: &Loaded, settings: AuditSettings, watch: Watch<'_>) -> Resu
         ControlFlow::Break(()) => Err(Halt::Interrupted),
         ControlFlow::Continue((mechanisms, run, replay)) => {
             let Findings(findings) = findings;
-            Ok(Audit { epsilon: privacy.epsilon, delta: privacy.delta, mechanisms, run, replay, findings })
+            Ok(Audit {
+                epsilon: privacy.epsilon,
+                delta: privacy.delta,
+                mechanisms,
+                run,
+                replay,
+                artefacts: None,
+                findings,
+            })
         }
     }
 }

@@ -146,11 +146,11 @@ fn check_noise(loaded: &Loaded, recorded: &[Witnessed], findings: &mut Findings)
 }
 
 /// Neighbouring data sets: one agent's record is replaced.
-struct Case<'a> {
-    loaded: &'a Loaded,
-    target: PeerId,
-    findings: &'a mut Findings,
-    audit: &'a mut ReplayAudit,
+pub(super) struct Case<'a> {
+    pub loaded: &'a Loaded,
+    pub target: PeerId,
+    pub findings: &'a mut Findings,
+    pub audit: &'a mut ReplayAudit,
 }
 
 impl Case<'_> {
@@ -171,7 +171,12 @@ impl Case<'_> {
             Err(why) => return self.gives_up(what, &why),
         };
         let given = self.given(what);
-        for (k, (before, after)) in recorded.iter().zip(&replayed).enumerate() {
+        self.judge(recorded, &replayed, &given);
+    }
+
+    /// Compares a run with its repetition on neighbouring data, `given` in words.
+    pub fn judge(&mut self, recorded: &[Witnessed], replayed: &[Witnessed], given: &str) {
+        for (k, (before, after)) in recorded.iter().zip(replayed).enumerate() {
             let name = &self.loaded.names[k];
             if before.ledger != after.ledger {
                 self.findings.add(Flaw::ChargesMove, format!("{given}, agent {name:?} is charged otherwise"));
