@@ -14,6 +14,7 @@ use crate::{
     encoding::Point,
     fixed_point::to_scalar,
     flaw::{Flaw, Unfit},
+    gaussian_mask::GaussianMasks,
     generators::{Generators, bases},
     pad::ScalarPad,
 };
@@ -147,6 +148,13 @@ impl Opening {
 impl From<ScalarPad> for Opening {
     fn from(pad: ScalarPad) -> Opening {
         Opening { values: pad.masks, blinding: pad.blinding }
+    }
+}
+
+impl From<GaussianMasks> for Opening {
+    fn from(masks: GaussianMasks) -> Opening {
+        let values = Zeroizing::new(masks.masks.iter().map(|mask| to_scalar(*mask)).collect());
+        Opening { values, blinding: masks.blinding }
     }
 }
 

@@ -269,6 +269,7 @@ mod tests {
     use super::*;
     use crate::{
         fixed_point::from_scalar,
+        generators::generator,
         pad::{Direction, PairSecret, Sign},
         proofs::antisymmetry,
         testing::{context, other_contexts, rng},
@@ -373,5 +374,46 @@ mod tests {
         for value in [-1, 1001] {
             assert_eq!(Draft::new(&rules, value, masks(0, 3, 1), &mut rng).expect_err("outside"), Unfit::Untrue);
         }
+    }
+
+    /// A value beyond the bound, everything else honest: the range proof is the one that fails.
+    #[test]
+    fn a_value_beyond_the_bound_is_found_by_its_range_proof_alone() {
+        let (rules, mut rng) = (rules(), rng(3));
+        let wide = Rules::new(0, 2000, NoiseLaw::new(32).expect("even")).expect("a range");
+        let draft = Draft::new(&wide, 1001, masks(0, 5, 1), &mut rng).expect("in the wide range");
+        let promise = draft.promise().clone();
+        let contribution = draft.finish(&wide, &BEACON, &sender(0), &mut rng).expect("fine");
+        assert_eq!(contribution.verify(&wide, &promise, &BEACON, &sender(0)), Ok(()));
+        let mut batch = ContributionBatch::new(&rules);
+        contribution.verify_in(&promise, &BEACON, &sender(0), &mut batch).expect("lengths");
+        assert_eq!(batch.finish(&mut rng), Err(vec![(0, Flaw::RangeProof)]));
+    }
+
+    /// Two masks that the member cannot open, as copies of a neighbour's would be, with the right sum: the proof of openings is the one that fails.
+    #[test]
+    fn masks_that_cannot_be_opened_are_found_even_when_their_sum_is_right() {
+        let (rules, mut rng) = (rules(), rng(4));
+        let mut draft = Draft::new(&rules, 500, masks(0, 5, 1), &mut rng).expect("fine");
+        let unknown = generator("unknown", 0);
+        let moved = [draft.promise.masks[0].0.point + unknown, draft.promise.masks[1].0.point - unknown];
+        draft.promise.masks[..2].copy_from_slice(&moved.map(Commitment::new));
+        let promise = draft.promise().clone();
+        let contribution = draft.finish(&rules, &BEACON, &sender(0), &mut rng).expect("fine");
+        let mut batch = ContributionBatch::new(&rules);
+        contribution.verify_in(&promise, &BEACON, &sender(0), &mut batch).expect("lengths");
+        assert_eq!(batch.finish(&mut rng), Err(vec![(0, Flaw::OpeningProof)]));
+    }
+
+    /// A share that does not follow from the beacon, everything else honest: the noise proof is the one that fails.
+    #[test]
+    fn noise_that_was_chosen_is_found_by_its_proof_alone() {
+        let (rules, mut rng) = (rules(), rng(5));
+        let draft = Draft::new(&rules, 500, masks(0, 5, 1), &mut rng).expect("fine");
+        let promise = draft.promise().clone();
+        let contribution = draft.finish(&rules, &Beacon([1; 32]), &sender(0), &mut rng).expect("fine");
+        let mut batch = ContributionBatch::new(&rules);
+        contribution.verify_in(&promise, &BEACON, &sender(0), &mut batch).expect("lengths");
+        assert_eq!(batch.finish(&mut rng), Err(vec![(0, Flaw::NoiseProof)]));
     }
 }

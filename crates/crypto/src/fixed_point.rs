@@ -74,6 +74,13 @@ impl Grid {
         bounded(below + up)
     }
 
+    /// The integers between which every number from `low` to `high` falls, however it is rounded: the bounds to declare and to
+    /// prove, and their difference is how far one number can move a sum.
+    pub fn range(&self, low: f64, high: f64) -> Result<(i64, i64), Unfit> {
+        let (low, high) = (bounded(self.steps(low)?.floor())?, bounded(self.steps(high)?.ceil())?);
+        if low < high { Ok((low, high)) } else { Err(Unfit::Range) }
+    }
+
     /// The number that an integer stands for, rounded to the nearest double.
     pub fn value(&self, integer: i64) -> f64 {
         integer as f64 * self.step
@@ -176,6 +183,24 @@ mod tests {
             // The deviation of one draw is at most half a step; five deviations of the mean.
             assert!((sum / f64::from(draws) - value).abs() < 5.0 * 0.05 / f64::from(draws).sqrt(), "{value}");
         }
+    }
+
+    #[test]
+    fn every_rounding_of_a_number_in_a_range_stays_in_its_integers() {
+        let mut rng = rng(3);
+        for (step, low, high) in [(0.3, 0.0, 1.0), (0.25, -1.0, 1.0), (0.7, -3.3, -1.1)] {
+            let grid = Grid::new(step).expect("a grid");
+            let (first, last) = grid.range(low, high).expect("a range");
+            assert!(grid.value(first) <= low && grid.value(last) >= high, "{step}");
+            for value in [low, high, 0.5 * (low + high)] {
+                for _ in 0..50 {
+                    assert!((first..=last).contains(&grid.stochastic(value, &mut rng).expect("in range")));
+                }
+                assert!((first..=last).contains(&grid.nearest(value).expect("in range")));
+            }
+            assert_eq!(grid.range(high, low), Err(Unfit::Range));
+        }
+        assert_eq!(Grid::new(0.3).expect("a grid").range(0.0, 1.0), Ok((0, 4)));
     }
 
     #[test]

@@ -15,9 +15,11 @@
 use crate::{
     fixed_point::{Grid, INTEGER_BOUND},
     flaw::{Flaw, Unfit},
-    pad::{PAD_NUMBERS_MAX, PadStream, Sign, SpentPad},
-    stream::KeyStream,
+    pad::{PAD_NUMBERS_MAX, PadStream, RevealedPad, Sign, SpentPad},
+    stream::{KeyStream, nonce},
 };
+use curve25519_dalek::scalar::Scalar;
+use std::fmt;
 use zeroize::Zeroizing;
 
 /// A received mask beyond so many standard deviations is refused (spec 04, section 5.1): 2^20.
@@ -25,24 +27,53 @@ pub const DEVIATIONS_MAX: f64 = 1_048_576.0;
 
 const UNIT: f64 = f64::from_bits((1023 - 53) << 52);
 
+/// Masks of one pair and round, and the blinding of a commitment to them. Wiped when dropped; both ends have the opposite of each.
+pub struct GaussianMasks {
+    /// The signed masks, in steps of the grid.
+    pub masks: Zeroizing<Vec<i64>>,
+    /// The signed blinding of the commitment to all masks: uniform, and not Gaussian.
+    pub blinding: Zeroizing<Scalar>,
+}
+
+impl fmt::Debug for GaussianMasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GaussianMasks")
+    }
+}
+
 impl PadStream {
     /// `count` masks of this standard deviation, as integers on the grid, with the sign that the keys decide.
-    pub fn gaussian(self, deviation: f64, grid: Grid, count: usize) -> Result<(Zeroizing<Vec<i64>>, SpentPad), Unfit> {
-        check(deviation, grid)?;
-        if count > PAD_NUMBERS_MAX {
-            return Err(Unfit::TooMany);
-        }
-        let (mut stream, sign) = self.gaussian_stream();
-        let mut masks = Zeroizing::new(Vec::with_capacity(count + 1));
-        while masks.len() < count {
-            for normal in box_muller(&mut stream) {
-                let mask = grid.nearest(deviation * normal)?;
-                masks.push(if sign == Sign::Adds { mask } else { -mask });
-            }
-        }
-        masks.truncate(count);
+    pub fn gaussian(self, deviation: f64, grid: Grid, count: usize) -> Result<(GaussianMasks, SpentPad), Unfit> {
+        let masks = expand(self.key_and_sign(), deviation, grid, count)?;
         Ok((masks, self.spent()))
     }
+}
+
+impl RevealedPad {
+    /// The opener's masks, to be taken out of a sum.
+    pub fn gaussian(&self, deviation: f64, grid: Grid, count: usize) -> Result<GaussianMasks, Unfit> {
+        expand(self.key_and_sign(), deviation, grid, count)
+    }
+}
+
+fn expand((key, sign): (&[u8; 32], Sign), deviation: f64, grid: Grid, count: usize) -> Result<GaussianMasks, Unfit> {
+    check(deviation, grid)?;
+    if count > PAD_NUMBERS_MAX {
+        return Err(Unfit::TooMany);
+    }
+    let blinding = KeyStream::new(key, &nonce(b"blnd", 0)).scalar();
+    let blinding = Zeroizing::new(if sign == Sign::Adds { blinding } else { -blinding });
+    let mut stream = KeyStream::new(key, &nonce(b"norm", 0));
+    // Numbers come in pairs, so there may be one too many; with room for it the list is never moved and left behind.
+    let mut masks = Zeroizing::new(Vec::with_capacity(count + 1));
+    while masks.len() < count {
+        for normal in box_muller(&mut stream) {
+            let mask = grid.nearest(deviation * normal)?;
+            masks.push(if sign == Sign::Adds { mask } else { -mask });
+        }
+    }
+    masks.truncate(count);
+    Ok(GaussianMasks { masks, blinding })
 }
 
 /// Refuses a mask that no honest draw could be, before it can make a sum overflow.
@@ -74,11 +105,16 @@ fn box_muller(stream: &mut KeyStream) -> [f64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pad::{Direction, PairSecret};
+    use crate::{
+        commitment::Opening,
+        generators::Generators,
+        pad::{Direction, PairSecret},
+        proofs::antisymmetry,
+    };
 
     fn masks(sign: Sign, count: usize, deviation: f64) -> Result<Vec<i64>, Unfit> {
         let stream = PairSecret::from_bytes(&[9; 32], sign, 0).stream(0, Direction::FromSmaller).expect("unused");
-        Ok(stream.gaussian(deviation, Grid::binary(32)?, count)?.0.to_vec())
+        Ok(stream.gaussian(deviation, Grid::binary(32)?, count)?.0.masks.to_vec())
     }
 
     #[test]
@@ -97,6 +133,19 @@ mod tests {
         assert!((variance / 12.25 - 1.0).abs() < 5.0 * 2_f64.sqrt() / root, "{variance}");
         assert!((fourth - 3.0).abs() < 5.0 * 96_f64.sqrt() / root, "{fourth}");
         assert!(a.iter().all(|mask| check_mask(*mask, 3.5, grid).is_ok()));
+    }
+
+    #[test]
+    fn an_opened_pad_gives_the_masks_and_commitments_to_them_cancel() {
+        let (grid, generators) = (Grid::binary(32).expect("a grid"), Generators::new(3, 0));
+        let stream = |sign| PairSecret::from_bytes(&[9; 32], sign, 0).stream(4, Direction::FromLarger).expect("unused");
+        let [(one, spent), (other, _)] =
+            [Sign::Adds, Sign::Subtracts].map(|sign| stream(sign).gaussian(2.0, grid, 3).expect("fine"));
+        let opened = spent.reveal().gaussian(2.0, grid, 3).expect("fine");
+        assert_eq!((&*opened.masks, &*opened.blinding), (&*one.masks, &*one.blinding));
+        assert_eq!(format!("{one:?}"), "GaussianMasks");
+        let [one, other] = [one, other].map(|masks| Opening::from(masks).commit(&generators).expect("three"));
+        assert_eq!(antisymmetry::verify(&one, &other), Ok(()));
     }
 
     #[test]

@@ -13,6 +13,26 @@
 //! | [`transcript`] | binds every proof to task, round, sender and board |
 //! | [`proofs`], [`batch`] | what can be proved about commitments, one proof or thousands at a time |
 //! | [`contribution`] | all proofs of one member's contribution to a sum: (4.4) to (4.7) together |
+//!
+//! Two members publish numbers that are masked, and whose sum is not:
+//!
+//! ```
+//! use sottovoce_crypto::{agreement::TaskKey, fixed_point::{Grid, from_ring, to_ring}, pad::Direction};
+//! # use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+//! # let mut rng = ChaCha20Rng::seed_from_u64(1);
+//!
+//! let (task, grid) = ([7; 32], Grid::binary(32)?);
+//! let keys = [TaskKey::generate(task, &mut rng), TaskKey::generate(task, &mut rng)];
+//! let mut sum = 0_u64;
+//! for (me, value) in [(0, 0.25), (1, 0.5)] {
+//!     let mut secret = keys[me].agree(keys[1 - me].public(), 0)?;
+//!     let mut published = [to_ring(grid.nearest(value)?)];
+//!     let _opened_only_if_the_other_leaves = secret.stream(0, Direction::FromSmaller)?.mask(&mut published)?;
+//!     sum = sum.wrapping_add(published[0]);
+//! }
+//! assert_eq!(grid.value(from_ring(sum)), 0.75);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod agreement;
 pub mod batch;

@@ -87,7 +87,17 @@ impl PairSecret {
     }
 }
 
-/// One pad that was not used yet. Each use consumes it.
+/// One pad that was not used yet. Each use consumes it: the second one does not compile.
+///
+/// ```compile_fail,E0382
+/// # use sottovoce_crypto::pad::{Direction, PairSecret, Sign};
+/// let mut secret = PairSecret::from_bytes(&[1; 32], Sign::Adds, 0);
+/// let pad = secret.stream(0, Direction::FromSmaller)?;
+/// let (mut one, mut other) = ([1], [2]);
+/// pad.mask(&mut one)?;
+/// pad.mask(&mut other)?;
+/// # Ok::<(), sottovoce_crypto::Unfit>(())
+/// ```
 pub struct PadStream {
     key: Key,
     sign: Sign,
@@ -113,9 +123,9 @@ impl PadStream {
         Ok((pad, self.spent()))
     }
 
-    /// The bytes that Gaussian masks are made of, and whose sign they get.
-    pub(crate) fn gaussian_stream(&self) -> (KeyStream, Sign) {
-        (KeyStream::new(&self.key, &nonce(b"norm", 0)), self.sign)
+    /// What Gaussian masks are made of.
+    pub(crate) fn key_and_sign(&self) -> (&[u8; 32], Sign) {
+        (&self.key, self.sign)
     }
 
     pub(crate) fn spent(self) -> SpentPad {
@@ -198,6 +208,11 @@ impl RevealedPad {
             return Err(Unfit::TooMany);
         }
         Ok(RevealedPad::expand_scalars(&self.key, count, self.sign))
+    }
+
+    /// What Gaussian masks are made of.
+    pub(crate) fn key_and_sign(&self) -> (&[u8; 32], Sign) {
+        (&self.key, self.sign)
     }
 
     fn expand_ring(key: &[u8; 32], values: &mut [u64], subtract: bool) {

@@ -161,6 +161,28 @@ mod tests {
         }
     }
 
+    /// Data that looks like the end of its frame and a second frame, as it would be written without the length of data or of a label.
+    #[test]
+    fn data_cannot_pass_for_a_frame_of_its_own() {
+        let two = |t: &mut Transcript| (t.append("a", b"x"), t.append("b", b"y")).0;
+        let without_data_length = |t: &mut Transcript| t.append("a", b"xa\x01\0\0\0by");
+        let without_label_length = |t: &mut Transcript| {
+            t.append("a", b"xab\x01\0\0\0\0\0\0\0y");
+        };
+        let longer_label = |t: &mut Transcript| t.append("ax", b"y");
+        let longer_data = |t: &mut Transcript| t.append("a", b"xy");
+        let calls: [&dyn Fn(&mut Transcript); 5] =
+            [&two, &without_data_length, &without_label_length, &longer_label, &longer_data];
+        let challenges = calls.map(|call| {
+            let mut transcript = Transcript::new("a", &context(1));
+            call(&mut transcript);
+            transcript.challenge("e")
+        });
+        for (i, a) in challenges.iter().enumerate() {
+            assert!(!challenges[..i].contains(a), "calls {i}");
+        }
+    }
+
     #[test]
     fn challenges_differ_and_depend_on_the_ones_before() {
         let mut transcript = Transcript::new("a", &context(1));

@@ -205,4 +205,14 @@ mod tests {
         }
         assert_eq!(batch.finish(&mut rng), Err(vec![(17, Flaw::BitProof)]));
     }
+
+    #[test]
+    fn the_commitment_and_both_messages_change_the_challenge() {
+        let [a, b] = [bases().value_point, bases().blinding_point].map(Point::new);
+        let of = |commitment, messages| challenge(&mut start(&Commitment(commitment), &context(1)), &messages);
+        let challenges = [of(a, [a, a]), of(b, [a, a]), of(a, [b, a]), of(a, [a, b])];
+        for (i, challenge) in challenges.iter().enumerate() {
+            assert!(!challenges[..i].contains(challenge), "challenge {i}");
+        }
+    }
 }

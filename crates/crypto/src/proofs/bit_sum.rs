@@ -30,7 +30,7 @@
 //!
 //! **Cost.** 256 + 64 log2(n) bytes for n bits and 32 for B. Verify: 2n generators, shared in a batch, and 2 log2(n) + 5 points.
 
-use super::inner_product::InnerProductProof;
+use super::{dot_product, inner_product::InnerProductProof, powers};
 use crate::{
     batch::{Batch, Equation},
     bits::{BitsCommitment, BitsOpening},
@@ -87,14 +87,6 @@ pub struct BitSumProof {
     inner: InnerProductProof,
 }
 
-fn powers(of: Scalar, count: usize) -> Vec<Scalar> {
-    iter::successors(Some(Scalar::ONE), |power| Some(power * of)).take(count).collect()
-}
-
-fn inner_product<'v>(a: &'v [Scalar], b: &'v [Scalar]) -> Scalar {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
 /// Challenges y and z.
 fn after_s(transcript: &mut Transcript, s: &Point) -> (Scalar, Scalar) {
     transcript.append("S", &s.bytes);
@@ -138,8 +130,8 @@ impl Polynomials {
 
     /// t_1 and t_2 of t(X) = <l(X), r(X)>.
     fn product(&self) -> [Zeroizing<Scalar>; 2] {
-        let t1 = inner_product(&self.l[0], &self.r[1]) + inner_product(&self.l[1], &self.r[0]);
-        [Zeroizing::new(t1), Zeroizing::new(inner_product(&self.l[1], &self.r[1]))]
+        let t1 = dot_product(&self.l[0], &self.r[1]) + dot_product(&self.l[1], &self.r[0]);
+        [Zeroizing::new(t1), Zeroizing::new(dot_product(&self.l[1], &self.r[1]))]
     }
 
     /// l(x) and r(x).
@@ -175,16 +167,17 @@ impl BitSumProof {
             [&bases().blinding_point].into_iter().chain(left).chain(right),
         ));
         let (y, z) = after_s(&mut transcript, &s);
-        let polynomials = Polynomials::new(&bits.padded, blinders, &statement.padded(), &powers(y, n), z);
+        let polynomials =
+            Polynomials::new(&bits.padded, blinders, &statement.padded(), &powers(y).take(n).collect::<Vec<_>>(), z);
         let [p1, p2] = polynomials.product();
         let (t1, t2) = (Point::new(bases().commit(&p1, &tau1)), Point::new(bases().commit(&p2, &tau2)));
         let x = after_t(&mut transcript, &t1, &t2);
         let [l, r] = polynomials.at(x);
-        let t = inner_product(&l, &r);
+        let t = dot_product(&l, &r);
         let tau = *tau2 * x * x + *tau1 * x + z * z * total.blinding();
         let mu = *bits.blinding + *rho * x;
         let w = after_answers(&mut transcript, [&t, &tau, &mu]);
-        let right = (right, powers(y.invert(), n));
+        let right = (right, powers(y.invert()).take(n).collect());
         let inner = InnerProductProof::prove(&mut transcript, &(bases().product * w), left, right, l, r);
         Ok(BitSumProof { s, t1, t2, t, tau, mu, inner })
     }
@@ -208,7 +201,7 @@ impl BitSumProof {
         let x = after_t(&mut transcript, &self.t1, &self.t2);
         let w = after_answers(&mut transcript, [&self.t, &self.tau, &self.mu]);
         let square = z * z;
-        let factors = powers(y.invert(), n);
+        let factors: Vec<Scalar> = powers(y.invert()).take(n).collect();
 
         // B + x S - z <1, L> + <z + z^2 c_i y^-i, R> - mu H + w t Q, less what the inner product argument opens.
         let mut opened = Equation::new(Flaw::NoiseProof);
@@ -221,7 +214,7 @@ impl BitSumProof {
         self.inner.enter(&mut transcript, n, &factors, w, &mut opened)?;
 
         // t G_0 + tau H - z^2 (V - k G_0) - delta G_0 - x T_1 - x^2 T_2
-        let delta = (z - square) * powers(y, n).iter().sum::<Scalar>() - square * z * weights.iter().sum::<Scalar>();
+        let delta = (z - square) * powers(y).take(n).sum::<Scalar>() - square * z * weights.iter().sum::<Scalar>();
         let mut total = Equation::new(Flaw::NoiseProof);
         total.add_value(self.t + square * statement.constant - delta);
         total.blinding = self.tau;
@@ -399,5 +392,51 @@ mod tests {
         let total = Opening::of_integer(1, &mut rng);
         let refused = BitSumProof::prove(&case.statement(), bits, &total, &case.generators, &context(1), &mut rng);
         assert_eq!(refused, Err(Unfit::Lengths));
+    }
+
+    /// What a challenge does not depend on can be chosen after it.
+    #[test]
+    fn every_part_of_the_statement_and_every_message_changes_the_challenges() {
+        let case = case(4, 0);
+        let here = case.statement();
+        let (other_bits, other_total) = (BitsCommitment(Point::new(case.total.0.point)), Commitment(case.bits.0));
+        let weights = [case.weights[1], case.weights[0], case.weights[2], case.weights[3]];
+        let padded = [&case.weights[..], &[Scalar::ZERO]].concat();
+        let statements = [
+            here,
+            BitSum { bits: &other_bits, ..here },
+            BitSum { total: &other_total, ..here },
+            BitSum { weights: &weights, ..here },
+            BitSum { weights: &padded, ..here },
+            BitSum { constant: Scalar::ONE, ..here },
+        ];
+        let mut challenges: Vec<Scalar> =
+            statements.iter().map(|statement| statement.transcript(&context(1)).challenge("y")).collect();
+        let [a, b] = [case.total.0, case.bits.0];
+        for s in [a, b] {
+            let mut transcript = here.transcript(&context(1));
+            let (y, z) = after_s(&mut transcript, &s);
+            challenges.extend([y, z]);
+            for (t1, t2) in [(a, a), (a, b), (b, a)] {
+                let mut transcript = transcript.clone();
+                challenges.push(after_t(&mut transcript, &t1, &t2));
+                for answers in [[0_u64, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]] {
+                    let [t, tau, mu] = answers.map(Scalar::from);
+                    challenges.push(after_answers(&mut transcript.clone(), [&t, &tau, &mu]));
+                }
+            }
+        }
+        for (i, challenge) in challenges.iter().enumerate() {
+            assert!(!challenges[..i].contains(challenge), "challenge {i}");
+        }
+    }
+
+    /// A prover who moves the claimed product of the vectors to where its false number needs it: only the argument about the vectors notices.
+    #[test]
+    fn a_product_that_the_vectors_do_not_have_is_refused() {
+        let mut lie = case(8, 1);
+        let (_, z) = after_s(&mut lie.statement().transcript(&context(1)), &lie.proof.s);
+        lie.proof.t += z * z;
+        assert_eq!(lie.verify(&lie.statement(), &context(1)), Err(Flaw::NoiseProof));
     }
 }

@@ -21,6 +21,7 @@
 //!
 //! **Cost.** 64 log2(n) + 64 bytes. The verifier's part is one combination of 2n generators and 2 log2(n) points.
 
+use super::dot_product;
 use crate::{
     batch::Equation,
     encoding::{Point, Reader},
@@ -74,10 +75,6 @@ impl Folded {
     }
 }
 
-fn inner_product(a: &[Scalar], b: &[Scalar]) -> Scalar {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
 impl InnerProductProof {
     /// Proves the relation for blinded vectors of one length, a power of two.
     pub(crate) fn prove(
@@ -97,7 +94,7 @@ impl InnerProductProof {
             let message = |a: &[Scalar], b: &[Scalar], upper: bool| {
                 let terms = left.half(a, upper).chain(right.half(b, !upper));
                 let (scalars, points): (Vec<Scalar>, Vec<&RistrettoPoint>) =
-                    terms.chain([(inner_product(a, b), product)]).unzip();
+                    terms.chain([(dot_product(a, b), product)]).unzip();
                 Point::new(RistrettoPoint::vartime_multiscalar_mul(scalars, points))
             };
             let messages = (message(a_low, b_high, true), message(a_high, b_low, false));
@@ -184,7 +181,7 @@ mod tests {
         let mut equation = Equation::new(Flaw::NoiseProof);
         equation.left = a.clone();
         equation.right = b.iter().zip(&factors).map(|(b, f)| b * f).collect();
-        equation.product = inner_product(&a, &b) + error;
+        equation.product = dot_product(&a, &b) + error;
         let right = (&generators.right[..length], factors.clone());
         let proof = InnerProductProof::prove(
             &mut Transcript::new("test", &context(1)),
@@ -211,6 +208,16 @@ mod tests {
         for length in [1, 2, 4, 8, 16, 32, 64] {
             assert_eq!(run(length, Scalar::ZERO), Ok(()), "{length}");
             assert_eq!(run(length, Scalar::ONE), Err(Flaw::NoiseProof), "{length}");
+        }
+    }
+
+    #[test]
+    fn both_messages_of_a_round_change_its_challenge() {
+        let [a, b] = [bases().value_point, bases().blinding_point].map(Point::new);
+        let of = |messages| round_challenge(&mut Transcript::new("test", &context(1)), &messages);
+        let challenges = [of((a, a)), of((a, b)), of((b, a)), of((b, b))];
+        for (i, challenge) in challenges.iter().enumerate() {
+            assert!(!challenges[..i].contains(challenge), "challenge {i}");
         }
     }
 }

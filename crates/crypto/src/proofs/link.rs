@@ -17,7 +17,7 @@
 //!
 //! **Cost.** 32 (d + 4) bytes. Prove: one commitment of dimension d. Verify: 2 d + 6 points.
 
-use super::append_commitments;
+use super::{append_commitments, dot_product, powers};
 use crate::{
     batch::{Batch, Equation},
     commitment::{Commitment, Opening},
@@ -28,7 +28,6 @@ use crate::{
 };
 use curve25519_dalek::scalar::Scalar;
 use rand_core::CryptoRng;
-use std::iter;
 use zeroize::Zeroizing;
 
 /// A proof that a vector and its coordinates are committed alike.
@@ -44,18 +43,13 @@ fn start(vector: &Commitment, coordinates: &[Commitment], context: &Context) -> 
     transcript.append("vector", &vector.to_bytes());
     append_commitments(&mut transcript, "coordinate", coordinates);
     let y = transcript.challenge("y");
-    let powers = iter::successors(Some(Scalar::ONE), |power| Some(power * y)).take(coordinates.len()).collect();
-    (transcript, powers)
+    (transcript, powers(y).take(coordinates.len()).collect())
 }
 
 fn challenge(transcript: &mut Transcript, messages: &[Point; 2]) -> Scalar {
     transcript.append("T", &messages[0].bytes);
     transcript.append("U", &messages[1].bytes);
     transcript.challenge("e")
-}
-
-fn inner_product(a: &[Scalar], b: &[Scalar]) -> Scalar {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 impl LinkProof {
@@ -82,7 +76,7 @@ impl LinkProof {
         let mut nonces = transcript.nonces(witness, rng);
         let masks = Zeroizing::new((0..dimension).map(|_| nonces.scalar()).collect::<Vec<_>>());
         let [p, q] = [(); 2].map(|()| Zeroizing::new(nonces.scalar()));
-        let inner = Zeroizing::new(inner_product(&y, &masks));
+        let inner = Zeroizing::new(dot_product(&y, &masks));
         let mask = Opening::new(masks, p);
         let messages = [mask.commit(generators)?.0, Point::new(bases().commit(&inner, &q))];
         let e = challenge(&mut transcript, &messages);
@@ -127,7 +121,7 @@ impl LinkProof {
         whole.add(-e, &vector.0.point);
         batch.push(&transcript, whole);
         let mut combined = Equation::new(Flaw::LinkProof);
-        combined.add_value(inner_product(&y, &self.values));
+        combined.add_value(dot_product(&y, &self.values));
         combined.blinding = self.blindings[1];
         combined.add(-Scalar::ONE, &self.messages[1].point);
         for (commitment, y) in coordinates.iter().zip(&y) {
@@ -200,5 +194,18 @@ mod tests {
         let (generators, commitment, commitments, proof) = case(&[1, 2, 3], &[3, 2, 1]);
         assert_eq!(proof.verify(&commitment, &commitments, &generators, &context(1)), Err(Flaw::LinkProof));
         assert_eq!(proof.verify(&commitment, &commitments[..2], &generators, &context(1)), Err(Flaw::WrongLength));
+    }
+
+    #[test]
+    fn the_whole_statement_and_both_messages_change_the_challenges() {
+        let [a, b] = [bases().value_point, bases().blinding_point].map(|point| Commitment(Point::new(point)));
+        let y = |vector, coordinates: &[Commitment]| start(vector, coordinates, &context(1)).1[1];
+        let mut challenges = vec![y(&a, &[a, a]), y(&b, &[a, a]), y(&a, &[a, b]), y(&a, &[b, a]), y(&a, &[a, a, a])];
+        for messages in [[a.0, a.0], [a.0, b.0], [b.0, a.0]] {
+            challenges.push(challenge(&mut start(&a, &[a, a], &context(1)).0, &messages));
+        }
+        for (i, challenge) in challenges.iter().enumerate() {
+            assert!(!challenges[..i].contains(challenge), "challenge {i}");
+        }
     }
 }

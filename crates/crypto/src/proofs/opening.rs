@@ -20,7 +20,7 @@
 //!
 //! **Cost.** 32 (d + 2) bytes whatever m is: 96 for single numbers. Prove: one commitment. Verify: m + d + 2 points.
 
-use super::{COMMITMENTS_MAX, append_commitments};
+use super::{COMMITMENTS_MAX, append_commitments, powers};
 use crate::{
     batch::{Batch, Equation},
     commitment::{Commitment, Opening},
@@ -31,7 +31,6 @@ use crate::{
 };
 use curve25519_dalek::scalar::Scalar;
 use rand_core::CryptoRng;
-use std::iter;
 use zeroize::Zeroizing;
 
 /// A proof that the prover can open a list of commitments.
@@ -49,10 +48,6 @@ fn start(commitments: &[Commitment], dimension: usize, context: &Context) -> (Tr
     append_commitments(&mut transcript, "commitment", commitments);
     let weight = transcript.challenge("y");
     (transcript, weight)
-}
-
-fn powers(of: Scalar) -> impl Iterator<Item = Scalar> {
-    iter::successors(Some(Scalar::ONE), move |power| Some(power * of))
 }
 
 impl OpeningProof {
@@ -138,7 +133,10 @@ impl OpeningProof {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{context, other_contexts, rng};
+    use crate::{
+        generators::{bases, generator},
+        testing::{context, other_contexts, rng},
+    };
 
     fn honest(dimension: usize, count: usize) -> (Generators, Vec<Opening>, Vec<Commitment>, OpeningProof) {
         let (generators, mut rng) = (Generators::new(dimension, 0), rng(7));
@@ -195,5 +193,32 @@ mod tests {
         let proof =
             OpeningProof::prove(&[commitment], &[&exchanged], &generators, &context(1), &mut rng).expect("lengths");
         assert_eq!(proof.verify(&[commitment], &generators, &context(1)), Err(Flaw::OpeningProof));
+    }
+
+    /// The errors of two commitments cancel in their sum; the combination with powers of y finds them.
+    #[test]
+    fn openings_of_a_sum_are_not_openings_of_its_terms() {
+        let (generators, openings, mut commitments, _) = honest(1, 2);
+        let unknown = generator("unknown", 0);
+        commitments[0] = Commitment::new(commitments[0].0.point + unknown);
+        commitments[1] = Commitment::new(commitments[1].0.point - unknown);
+        let lent: Vec<&Opening> = openings.iter().collect();
+        let forged = OpeningProof::prove(&commitments, &lent, &generators, &context(1), &mut rng(1)).expect("lengths");
+        assert_eq!(forged.verify(&commitments, &generators, &context(1)), Err(Flaw::OpeningProof));
+    }
+
+    /// If the challenge did not depend on the commitment, a prover could choose the commitment last, without an opening.
+    #[test]
+    fn a_commitment_chosen_after_the_challenge_is_refused() {
+        let generators = Generators::new(1, 0);
+        let placeholder = Commitment::new(generator("unknown", 0));
+        let message = Point::new(generator("unknown", 1));
+        let (mut transcript, _) = start(&[placeholder], 1, &context(1));
+        transcript.append("message", &message.bytes);
+        let e = transcript.challenge("e");
+        let (value, blinding) = (Scalar::from(3_u64), Scalar::from(4_u64));
+        let chosen = Commitment::new((bases().commit(&value, &blinding) - message.point) * e.invert());
+        let forged = OpeningProof { message, values: vec![value], blinding };
+        assert_eq!(forged.verify(&[chosen], &generators, &context(1)), Err(Flaw::OpeningProof));
     }
 }

@@ -145,6 +145,10 @@ impl RangeProof {
         if commitments.is_empty() || commitments.len() > batch.rules.numbers() {
             return Err(Flaw::WrongLength);
         }
+        // Commitments that were computed from others, and not read, may be the identity: then they hide nothing.
+        if commitments.iter().any(|commitment| commitment.to_bytes() == [0; 32]) {
+            return Err(Flaw::IdentityPoint);
+        }
         let statement = batch.rules.statement(commitments).ok_or(Flaw::WrongLength)?;
         batch.members.push(batch.member);
         batch.transcripts.push(batch.rules.transcript(commitments, context));

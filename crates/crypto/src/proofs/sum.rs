@@ -134,6 +134,7 @@ mod tests {
         commitment::Opening,
         testing::{context, other_contexts, rng},
     };
+    use curve25519_dalek::ristretto::RistrettoPoint;
 
     struct Case {
         generators: Generators,
@@ -205,6 +206,25 @@ mod tests {
         transcript.append("message", &message.bytes);
         let e = transcript.challenge("e");
         let forged = SumProof { message, answer: nonce + e * error };
+        assert_eq!(forged.verify(&commitments, &published, &generators, &context(1)), Err(Flaw::SumProof));
+    }
+
+    /// If the challenge did not depend on the published number, a prover could choose the number last: T = t H + f G_0
+    /// moves it by f / e.
+    #[test]
+    fn a_number_chosen_after_the_challenge_is_refused() {
+        let Case { generators, commitments, sum, .. } = honest(1, 2);
+        let (nonce, forged_part) = (Scalar::from(5_u64), Scalar::from(6_u64));
+        let message = Point::new(bases().commit(&forged_part, &nonce));
+        let mut transcript = start(&commitments, sum.values(), &context(1));
+        transcript.append("message", &message.bytes);
+        let e = transcript.challenge("e");
+        let published = [sum.values()[0] + forged_part * e.invert()];
+        let forged = SumProof { message, answer: nonce + e * sum.blinding() };
+        // With the challenge that it was made for, the equation holds for the number chosen last.
+        let right = message.point
+            + (commitments.iter().map(|c| c.0.point).sum::<RistrettoPoint>() - bases().value_point * published[0]) * e;
+        assert_eq!(bases().blinding_point * forged.answer, right);
         assert_eq!(forged.verify(&commitments, &published, &generators, &context(1)), Err(Flaw::SumProof));
     }
 }

@@ -206,4 +206,16 @@ mod tests {
             assert_eq!(ValueRange::new(low, high, values).err(), Some(Unfit::Range));
         }
     }
+
+    /// Com(low; 0), which hides nothing, is moved to the identity by the shift: refused, and no panic.
+    #[test]
+    fn a_commitment_that_the_shift_turns_into_the_identity_is_refused() {
+        let range = ValueRange::new(5, 100, 1).expect("a range");
+        for bound in [5_u64, 100] {
+            let bare = Commitment::new(bases().value_point * Scalar::from(bound));
+            let opening = Opening::new(Zeroizing::new(vec![Scalar::from(bound)]), Zeroizing::new(Scalar::ZERO));
+            let proof = ValueProof::prove(&range, &[bare], &[&opening], &context(1), &mut rng(1)).expect("in range");
+            assert_eq!(proof.verify(&range, &[bare], &context(1)), Err(Flaw::IdentityPoint));
+        }
+    }
 }
