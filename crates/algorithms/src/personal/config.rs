@@ -23,6 +23,15 @@ pub(crate) fn positive(field: &'static str, value: f64) -> Result<f64, ConfigErr
     }
 }
 
+/// Passes a number above zero that noise for it, and the squares of both, cannot make infinite.
+pub(crate) fn moderate(field: &'static str, value: f64) -> Result<f64, ConfigError> {
+    if value > 0.0 && value <= 1e100 {
+        Ok(value)
+    } else {
+        Err(ConfigError { field, value: value.to_string(), accepted: "a number above zero, and at most 1e100," })
+    }
+}
+
 /// Passes a whole number above zero.
 pub(crate) fn at_least_one(field: &'static str, value: usize) -> Result<usize, ConfigError> {
     if value > 0 {

@@ -135,7 +135,8 @@ mod tests {
     use crate::objective::local_gradient;
     use crate::testing::{SMOOTH, everyone, normals, random_problem};
     use crate::vector::largest_difference;
-    use sottovoce_core::{Coin, Rows};
+    use crate::{Loss, Points};
+    use sottovoce_core::{Coin, Edge, Rows};
 
     #[test]
     fn it_is_the_minimum_that_the_formula_asks_for() {
@@ -186,6 +187,37 @@ mod tests {
         assert!(largest_difference(&model, &solitary_model(&shard)) < 1e-5);
         let model = Home::Automatic.model(&shard, problem.graph.peers(me), posts, known(f64::INFINITY));
         assert_eq!(model, solitary_model(&shard), "nothing is known of what was heard");
+    }
+
+    /// A peer makes its home model when it ends: nothing that its data hold may stop it.
+    #[test]
+    fn no_data_make_its_solver_fail() {
+        let extreme = [0.0, -0.0, 1.0, -1.0, 1e75, -1e75, 1e-160, 5e-324, -2e-310, 0.3];
+        let mut coin = Coin::new(17, 0, 0);
+        for trial in 0..400 {
+            let loss = [Loss::Logistic, Loss::Squared, Loss::SmoothedHinge, Loss::Hinge][trial % 4];
+            // Above 500 no matrix is formed.
+            let p = if trial % 50 < 4 { 501 } else { 1 + coin.below(4) };
+            let m = 1 + coin.below(5);
+            let features: Vec<f64> = (0..m * p).map(|_| extreme[coin.below(10)]).collect();
+            let label = |coin: &mut Coin| match loss.is_classification() {
+                true => [1.0, -1.0][coin.below(2)],
+                false => extreme[coin.below(10)],
+            };
+            let labels: Vec<f64> = (0..m).map(|_| label(&mut coin)).collect();
+            let points = Points { dimension: p, features: &features, labels: &labels };
+            let regularization = [1.0 / m as f64, 0.0, 1e-9, 1e9][coin.below(4)];
+            let shard = Shard { points, loss, regularization, confidence: 1.0 };
+            assert_eq!(solitary_model(&shard).len(), p);
+            let edges = [Edge { peer: PeerId(1), weight: 1.0 }];
+            let mut rows = Rows::zeros(2, p);
+            rows.row_mut(1)[0] = extreme[coin.below(10)];
+            let posts = Posts::Board { rows: &rows, me: PeerId(0) };
+            for home in [Home::Automatic, Home::Tuned { scale: 1.0, trade_off: 1e9 }] {
+                let known = |_| Broadcast { points: 5, scale: 1.0, variance: 1.0, length_squared: 1.0 };
+                assert_eq!(home.model(&shard, Peers::Listed(&edges), posts, known).len(), p);
+            }
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //!
 //! Differs from the paper: it does not say how it splits epsilon; here the plan does (half and half by default).
 
-use super::config::{ConfigError, positive};
+use super::config::{ConfigError, moderate};
 use crate::{Loss, Points, Shard, reference::local::solitary_model, saved};
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, NoLetter};
 use sottovoce_privacy::{Exhausted, Public, sensitivity::clip_limit};
@@ -23,7 +23,7 @@ use sottovoce_privacy::{Exhausted, Public, sensitivity::clip_limit};
 /// |---|---|---|---|
 /// | dimension | p | 1 and above | the data's |
 /// | loss | l | for classes | logistic |
-/// | feature-bound | R, in the norm of the plan's first step | above 0 | 1 with `normalize` |
+/// | feature-bound | R, in the norm of the plan's first step | above 0, at most 1e100 | 1 with `normalize` |
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InputPerturbationConfig {
     /// p.
@@ -43,7 +43,7 @@ pub struct InputPerturbation {
 impl InputPerturbation {
     /// Checks the hyper-parameters.
     pub fn new(config: InputPerturbationConfig) -> Result<Self, ConfigError> {
-        positive("feature-bound", config.feature_bound)?;
+        moderate("feature-bound", config.feature_bound)?;
         if !config.loss.is_classification() {
             return Err(ConfigError {
                 field: "loss",

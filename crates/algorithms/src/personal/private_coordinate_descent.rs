@@ -23,7 +23,7 @@
 //! every wake.
 
 use super::{
-    config::{ConfigError, positive},
+    config::{ConfigError, moderate, positive},
     home::Broadcast,
     private_step::{Terms, combine},
     warm_start::LocalSteps,
@@ -48,9 +48,9 @@ use sottovoce_privacy::{
 /// | dimension | p | 1 and above | the data's |
 /// | loss | l | a smooth one | logistic |
 /// | trade-off | mu | above 0 | 1, as everywhere |
-/// | clip | B | above 0 | the feature bound, where the loss is Lipschitz |
+/// | clip | B | above 0, at most 1e100 | the feature bound, where the loss is Lipschitz |
 /// | norm | of the clip | L1 for Laplace noise, L2 for Gaussian | |
-/// | feature-bound | R | above 0 | 1 with `normalize` |
+/// | feature-bound | R | above 0, at most 1e100 | 1 with `normalize` |
 /// | warm | see [`WarmStart`] | | none: models start at zero |
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PrivateCoordinateDescentConfig {
@@ -106,8 +106,8 @@ impl PrivateCoordinateDescent {
             });
         };
         positive("trade-off", config.trade_off)?;
-        positive("clip", config.clip)?;
-        positive("feature-bound", config.feature_bound)?;
+        moderate("feature-bound", config.feature_bound)?;
+        moderate("clip", config.clip)?;
         let mut local = None;
         if let Some(warm) = config.warm {
             positive("warm.regularization", warm.regularization)?;

@@ -25,7 +25,7 @@
 //! thesis starts from a graph of purely local models, which is not private; here the first graph is one of models that are all
 //! zero, or that were released. An agent without data follows its neighbours at every wake of the models' turns.
 
-use super::config::{ConfigError, positive};
+use super::config::{ConfigError, moderate};
 use super::copies::Copies;
 use super::descent_by_letters::Letter;
 use super::graph_learning::{Placed, Standing};
@@ -44,7 +44,7 @@ use sottovoce_privacy::{Exhausted, Public, Released, sensitivity};
 ///
 /// | name | symbol | range | default |
 /// |---|---|---|---|
-/// | loss-bound | B | above 0 | twice the loss of a model of zeros |
+/// | loss-bound | B | above 0, at most 1e100 | twice the loss of a model of zeros |
 /// | updates | T_i | | 1 |
 /// | model-turns | | 1 and above | those that begin during the run |
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,7 +67,7 @@ pub struct PrivateDescentByLetters {
 impl PrivateDescentByLetters {
     /// Checks the hyper-parameters; those of the descent have been checked.
     pub fn new(descent: PrivateCoordinateDescent, config: PrivateDescentByLettersConfig) -> Result<Self, ConfigError> {
-        config.loss_bound.map_or(Ok(1.0), |bound| positive("loss-bound", bound))?;
+        config.loss_bound.map_or(Ok(1.0), |bound| moderate("loss-bound", bound))?;
         if config.model_turns == 0 {
             let value = "0".to_owned();
             return Err(ConfigError { field: "model-turns", value, accepted: "at least one turn of the models" });
