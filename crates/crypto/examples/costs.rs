@@ -143,8 +143,8 @@ fn masks(degree: usize, rng: &mut ChaCha20Rng) -> Vec<Opening> {
 fn members() {
     println!("\na member with 20 neighbours: all proofs of its contribution");
     println!(
-        "{:>6} {:>10} {:>10} {:>12} {:>10} {:>10} {:>16}",
-        "bits", "promise B", "proofs B", "promise ms", "prove ms", "verify ms", "in a batch of 100"
+        "{:>6} {:>10} {:>10} {:>12} {:>10} {:>10} {:>10} {:>18}",
+        "bits", "promise B", "proofs B", "promise ms", "prove ms", "read ms", "verify ms", "in a batch of 100"
     );
     let mut rng = ChaCha20Rng::seed_from_u64(3);
     for bits in [64, 256, 1024] {
@@ -162,6 +162,10 @@ fn members() {
             prove_time = prove_time.min(start.elapsed().as_secs_f64() * 1e3);
             all.push((promise, contribution));
         }
+        let entry = (all[0].0.to_bytes(), all[0].1.to_bytes());
+        let read = milliseconds(20, || {
+            keep((Promise::from_bytes(&entry.0), Contribution::from_bytes(&entry.1, &rules)));
+        });
         let verify = milliseconds(5, || all[0].1.verify(&rules, &all[0].0, &BEACON, &context(0)).expect("honest"));
         let batch_time = milliseconds(3, || {
             let mut batch = ContributionBatch::new(&rules);
@@ -173,9 +177,9 @@ fn members() {
             }
             batch.finish(&mut rng).expect("all honest");
         });
-        let (promise, contribution) = (all[0].0.to_bytes().len(), all[0].1.to_bytes().len());
+        let (promise, contribution) = (entry.0.len(), entry.1.len());
         println!(
-            "{bits:>6} {promise:>10} {contribution:>10} {promise_time:>12.2} {prove_time:>10.2} {verify:>10.2} {:>9.2} ms each",
+            "{bits:>6} {promise:>10} {contribution:>10} {promise_time:>12.2} {prove_time:>10.2} {read:>10.2} {verify:>10.2} {:>10.2} ms each",
             batch_time / 100.0
         );
     }
