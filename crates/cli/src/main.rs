@@ -1,6 +1,7 @@
 //! The `sottovoce` program: typed arguments, resolved, then run.
 
 mod audit;
+mod budget;
 mod data;
 mod demo;
 mod network;

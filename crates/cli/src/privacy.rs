@@ -1,9 +1,9 @@
 //! `sottovoce privacy`: what a noise gives, and what noise a budget needs.
 
-use crate::{Output, plan, screen};
+use crate::{Output, budget, plan, screen};
 use clap::{Subcommand, ValueEnum};
 use sottovoce_lab::error::Mistake;
-use sottovoce_lab::ledger_file;
+use sottovoce_lab::ledger_file::{self, Signature};
 use sottovoce_lab::plot::number;
 use sottovoce_lab::report::bound_or_infinity;
 use sottovoce_lab::run_folder::Epsilon;
@@ -24,6 +24,7 @@ enum PrivacyCommand {
     Plan(plan::Arguments),
     /// The epsilon that a noise gives, or that a run's ledger comes to
     Epsilon(EpsilonArguments),
+    Budget(budget::Arguments),
     /// The noise that a budget needs
     Noise {
         #[command(flatten)]
@@ -241,6 +242,7 @@ fn up(x: f64) -> String {
 fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<(), Mistake> {
     checked_delta(delta)?;
     let ledgers = ledger_file::read(path)?;
+    let signed = signature(path)?;
     let by =
         |method: Method| ledger_file::epsilons(ledgers.iter().map(|(_, ledger)| ledger), delta, method.accountant());
     let each = by(method);
@@ -251,7 +253,7 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         let agents = ledgers.iter().zip(&each).map(|((agent, _), &epsilon)| (agent.clone(), json(epsilon)));
         let agents: serde_json::Map<_, _> = agents.collect();
         let epsilon = json(most(&each));
-        let answer = serde_json::json!({ "epsilon": epsilon, "delta": delta, "accountant": name, "agents": agents });
+        let answer = serde_json::json!({ "epsilon": epsilon, "delta": delta, "accountant": name, "agents": agents, "signature": signed });
         return screen::say(answer);
     }
     if output.quiet {
@@ -264,6 +266,10 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         number::count(releases),
         bound_or_infinity(most(&each)),
     ))?;
+    screen::say(match &signed {
+        Some(signed) => format!("Signed by {}, task digest {}.", signed.key, signed.task),
+        None => "Unsigned: it is as good as whoever gave it to you.".to_owned(),
+    })?;
     screen::say("For one record replaced by another, against someone who sees every release.\n")?;
     let mut rows = vec![vec!["accountant".to_owned(), "epsilon".to_owned()]];
     for &method in Method::value_variants() {
@@ -271,6 +277,25 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         rows.push(vec![method.name().to_owned(), if epsilon.is_finite() { up(epsilon) } else { "-".to_owned() }]);
     }
     screen::table(&rows)
+}
+
+/// The signature of a ledger, verified; none if it has none.
+fn signature(path: &Path) -> Result<Option<Signature>, Mistake> {
+    let bytes = std::fs::read(path).map_err(|error| Mistake::io(path, "read", &error))?;
+    let (lines, Some(signature)) = Signature::split(&bytes) else { return Ok(None) };
+    let Signature { signature: hex, key, task } = &signature;
+    let digits = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let signed: Option<Vec<u8>> = hex.as_bytes().chunks(2).map(digits).collect();
+    let is_good = signed.zip(key.parse().ok()).is_some_and(|(signed, id)| {
+        sottovoce_net::transport::is_signed_by(&id, &Signature::message(key, task, lines), &signed)
+    });
+    match is_good {
+        true => Ok(Some(signature)),
+        false => Err(Mistake::file(
+            path,
+            "the signature is not that of these lines; accepted: the file as `peer ledger` wrote it",
+        )),
+    }
 }
 
 fn checked_delta(delta: f64) -> Result<(), Mistake> {
@@ -283,6 +308,7 @@ fn checked_delta(delta: f64) -> Result<(), Mistake> {
 pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     match &arguments.command {
         PrivacyCommand::Plan(arguments) => plan::run(arguments, output)?,
+        PrivacyCommand::Budget(arguments) => budget::run(arguments, output)?,
         PrivacyCommand::Epsilon(arguments) => {
             let EpsilonArguments { delta, accountant, .. } = *arguments;
             if let Some(ledger) = &arguments.ledger {

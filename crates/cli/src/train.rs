@@ -1,11 +1,13 @@
 //! `sottovoce train`.
 
+use crate::budget::{charge, new_instance};
 use crate::{OutArguments, Output, RunArguments, screen};
 use sottovoce_lab::artefacts::{Command, names};
 use sottovoce_lab::baselines::baselines;
+use sottovoce_lab::error::Mistake;
 use sottovoce_lab::facts::{GUARANTEE_IN_WORDS, Origin, PublicFacts};
 use sottovoce_lab::folder::Folder;
-use sottovoce_lab::load::{Loaded, load};
+use sottovoce_lab::load::{Loaded, load, load_without};
 use sottovoce_lab::outlook::outlook;
 use sottovoce_lab::plot::number;
 use sottovoce_lab::report::Sweep;
@@ -36,6 +38,10 @@ pub struct Arguments {
     #[arg(long)]
     no_sweep: bool,
 
+    /// Charge every row of the task to the odometer in this folder before it runs; see `privacy budget`
+    #[arg(long, value_name = "DIR")]
+    budget: Option<PathBuf>,
+
     /// Check the task and its files, say what would run and, if it is private, the plan; write nothing
     #[arg(long)]
     dry_run: bool,
@@ -59,7 +65,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         return Ok(());
     }
     let folder = Folder::begin(&arguments.out.out, arguments.out.force, &names(Command::Train))?;
-    let loaded = load(&task)?;
+    let loaded = charged(load(&task)?, &task, arguments, output)?;
     let facts = PublicFacts::of(&loaded);
     screen::warn(output, &facts.warnings);
     if !output.quiet && !output.json {
@@ -95,6 +101,17 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         screen::say(format!("Report: {}", arguments.out.out.join("report.html").display()))?;
     }
     Ok(())
+}
+
+/// With --budget, charges the run to a source, and leaves out what records over their limit say.
+fn charged(loaded: Loaded, task: &Task, arguments: &Arguments, output: Output) -> Result<Loaded, Mistake> {
+    let Some(folder) = &arguments.budget else { return Ok(loaded) };
+    // PRIVACY: the whole plan is charged, and safe, before the run begins. A run that is repeated is charged again, also with its old seed.
+    let Some(charged) = charge(folder, new_instance()?, &loaded)? else { return Ok(loaded) };
+    if !output.quiet && !output.json {
+        screen::say(format!("Source: {}.", charged.said))?;
+    }
+    if charged.has_void() { load_without(task, &|id| charged.is_void(id)) } else { Ok(loaded) }
 }
 
 /// The pictures of a private run that need more runs; none for others.

@@ -63,6 +63,37 @@ fn parsed(line: &[u8]) -> serde_json::Result<(String, Charge)> {
     Ok((agent, serde_json::from_value(charge.into())?))
 }
 
+/// The last line of a ledger that a peer has signed: an object of its own kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signature {
+    /// By Ed25519, in hexadecimal digits.
+    pub signature: String,
+    /// The id of the peer that signed: its public key.
+    pub key: String,
+    /// The digest of the peer's task, in hexadecimal digits.
+    pub task: String,
+}
+
+impl Signature {
+    /// Of a line, if it is one.
+    pub fn of(line: &[u8]) -> Option<Signature> {
+        serde_json::from_slice(line).ok()
+    }
+
+    /// What is signed: key, task, and the lines before the signature, to the byte.
+    pub fn message(key: &str, task: &str, lines: &[u8]) -> Vec<u8> {
+        [format!("sottovoce ledger 1\n{key}\n{task}\n").as_bytes(), lines].concat()
+    }
+
+    /// The lines of a file, and its signature if the last of them is one.
+    pub fn split(bytes: &[u8]) -> (&[u8], Option<Signature>) {
+        let whole = bytes.trim_ascii_end();
+        let start = whole.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        (&bytes[..start], Signature::of(&whole[start..]))
+    }
+}
+
 /// The lines of agents' ledgers, in the order given.
 pub fn lines<'a>(ledgers: impl Iterator<Item = (&'a str, &'a Ledger)>) -> String {
     let mut text = String::new();
@@ -83,6 +114,7 @@ pub fn read(path: &Path) -> Result<Vec<(String, Ledger)>, Mistake> {
     let mut found: Vec<(String, Vec<Charge>)> = Vec::new();
     let mut places = std::collections::HashMap::new();
     let mut text = Vec::new();
+    let mut is_signed = false;
     for number in 1u64.. {
         text.clear();
         let read = file.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut text);
@@ -90,6 +122,17 @@ pub fn read(path: &Path) -> Result<Vec<(String, Ledger)>, Mistake> {
             break;
         }
         if text.trim_ascii().is_empty() {
+            continue;
+        }
+        if is_signed {
+            return Err(Mistake::line(
+                path,
+                number,
+                "stands after the signature; accepted: a signature as the last line",
+            ));
+        }
+        is_signed = Signature::of(&text).is_some();
+        if is_signed {
             continue;
         }
         let (agent, charge) = parsed(&text).map_err(|error| {

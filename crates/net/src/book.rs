@@ -25,6 +25,9 @@ const LOG: &str = "budget.log";
 const LOCK: &str = "budget.lock";
 const END: &str = "budget.end";
 
+/// Beside a peer's store.
+const INSTANCE: &str = "instance";
+
 const KEY_BYTES: usize = 32;
 
 /// How long another process may hold the book: a charge takes milliseconds.
@@ -50,7 +53,7 @@ struct WrittenEntry {
     /// Rows without names.
     unnamed: Option<u64>,
     named: Vec<(RecordId, u64)>,
-    void: u64,
+    void: Vec<RecordId>,
 }
 
 /// Why a book cannot be used.
@@ -143,6 +146,16 @@ pub fn look(folder: &Path) -> Result<Option<(Book, Key)>, BookError> {
     let (end, bytes) = (read(&mut end)?, read(&mut log)?);
     let read = parse(&bytes, &end)?;
     Ok(read.map(|read| (read.book, read.key)))
+}
+
+/// The instance of the task that a peer's store belongs to; none where there is none, or it is not whole.
+pub fn instance(store: &Path) -> io::Result<Option<Instance>> {
+    Ok(Glance::named(store, INSTANCE).read()?.try_into().ok())
+}
+
+/// Says so, and returns when that is safe. Whoever does it holds the store's lock.
+pub fn write_instance(store: &Path, instance: &Instance) -> io::Result<()> {
+    FileDisk::open_named(store, INSTANCE, None)?.replace(instance)
 }
 
 /// What a log says.
@@ -329,7 +342,7 @@ impl WrittenEntry {
             TaskRows::Unnamed(rows) => (Some(*rows), Vec::new()),
             TaskRows::Named(records) => (None, records.iter().map(|(record, rows)| (*record, *rows)).collect()),
         };
-        let (instance, task, void) = (entry.instance, entry.task.clone(), entry.void);
+        let (instance, task, void) = (entry.instance, entry.task.clone(), entry.void.iter().copied().collect());
         WrittenEntry { instance, task, plan: plan.collect(), unnamed, named, void }
     }
 
@@ -350,7 +363,7 @@ impl WrittenEntry {
             Some(rows) => TaskRows::Unnamed(rows),
             None => TaskRows::Named(self.named.into_iter().collect()),
         };
-        let (instance, task, void) = (self.instance, self.task, self.void);
+        let (instance, task, void) = (self.instance, self.task, self.void.into_iter().collect());
         Some(Entry { instance, task, plan: Ledger::from_charges(plan?).ok()?, charged, void })
     }
 }

@@ -30,7 +30,7 @@ use libp2p::{Multiaddr, PeerId};
 use tokio::sync::{mpsc, oneshot};
 
 pub use counters::{Counts, Reason};
-pub use identity::{Identity, NotAnIdentity};
+pub use identity::{Identity, NotAnIdentity, is_signed_by};
 pub use settings::{Limits, Settings};
 
 use codec::Frame;

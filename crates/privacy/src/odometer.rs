@@ -9,7 +9,7 @@
 //! limit are *void*: whoever loads the data puts a public constant in their place.
 
 use crate::{Accountant, BadCharge, Charge, Event, Filter, Ledger};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 /// The name of a record: a keyed hash of its id.
@@ -38,8 +38,8 @@ pub struct Entry {
     pub plan: Ledger,
     /// The rows that are charged: all rows of the source, or these records.
     pub charged: TaskRows,
-    /// How many records of the task are void: they were over their limit.
-    pub void: u64,
+    /// The records of the task that are void: it would have brought them over their limit.
+    pub void: BTreeSet<RecordId>,
 }
 
 /// Why a task may not start. All of it follows from public facts.
@@ -129,7 +129,7 @@ impl Book {
     /// release.
     pub fn admit(&self, instance: Instance, task: &str, plan: Ledger, rows: TaskRows) -> Result<Entry, Refused> {
         let entry = |charged, void| Entry { instance, task: task.to_owned(), plan: plan.clone(), charged, void };
-        let Some(filter) = &self.filter else { return Ok(entry(rows, 0)) };
+        let Some(filter) = &self.filter else { return Ok(entry(rows, BTreeSet::new())) };
         if plan.charges().any(|charge| charge.event == Event::Reveal) {
             return Err(Refused::Exact { epsilon: filter.epsilon() });
         }
@@ -142,7 +142,7 @@ impl Book {
                 // planned follow from the tasks alone.
                 let with = self.of_history(&[], Some((&plan, 1)));
                 if filter.allows(&with) {
-                    return Ok(entry(rows, 0));
+                    return Ok(entry(rows, BTreeSet::new()));
                 }
                 let (before, after) = (filter.used(&self.of_history(&[], None)), filter.used(&with));
                 let (tasks, epsilon, delta) = (self.entries.len(), filter.epsilon(), filter.delta());
@@ -152,17 +152,15 @@ impl Book {
                 let mut known: BTreeMap<(&[(usize, u64)], u64), bool> = BTreeMap::new();
                 // PRIVACY: whether a record is void follows from the plans so far and from its own numbers of rows, never from what its rows
                 // say; and it changes nothing for any other record.
-                let allowed = |record: &RecordId, rows: u64| {
+                let mut allowed = |record: &RecordId, rows: u64| {
                     let history = self.of.get(record).map_or(&[][..], |history| history);
                     *known
                         .entry((history, rows))
                         .or_insert_with(|| filter.allows(&self.of_history(history, Some((&plan, rows)))))
                 };
-                let all = records.len();
-                let mut allowed = allowed;
-                let charged: BTreeMap<RecordId, u64> =
-                    records.into_iter().filter(|(record, rows)| allowed(record, *rows)).collect();
-                let void = (all - charged.len()) as u64;
+                let (charged, void): (BTreeMap<RecordId, u64>, BTreeMap<RecordId, u64>) =
+                    records.into_iter().partition(|(record, rows)| allowed(record, *rows));
+                let void = void.into_keys().collect();
                 Ok(entry(TaskRows::Named(charged), void))
             }
         }
@@ -275,12 +273,12 @@ mod tests {
         for k in 1..=3 {
             run(&mut unnamed, k, third.clone(), TaskRows::Unnamed(4)).expect("within the limit");
             let entry = run(&mut with_names, k, third.clone(), named([(1, 1), (2, 1)])).expect("it always starts");
-            assert_eq!(entry.void, 0);
+            assert_eq!(entry.void.len(), 0);
         }
         let said = run(&mut unnamed, 4, third.clone(), TaskRows::Unnamed(4)).expect_err("spent").to_string();
         assert!(said.contains("3 tasks have used") && said.lines().count() == 1, "{said}");
         let entry = run(&mut with_names, 4, third.clone(), named([(1, 1), (2, 1), (3, 1)])).expect("it always starts");
-        assert_eq!((entry.charged.clone(), entry.void), (named([(3, 1)]), 2));
+        assert_eq!((entry.charged.clone(), entry.void.len()), (named([(3, 1)]), 2));
         assert!(least_limit(&with_names.of_record(&[1; 16]), 1e-6) <= 1.0 + 1e-9);
         // Who was void is not charged, and stays within the limit.
         assert_eq!(with_names.of_record(&[1; 16]).releases(), 3 * third.releases());
@@ -298,6 +296,6 @@ mod tests {
         let share = book.filter().expect("a limit").used(&half);
         assert!(share > 0.1 && share < 0.25, "{share}");
         let entry = run(&mut book, 1, half, named([(1, 1), (2, 2), (3, 3)])).expect("it always starts");
-        assert_eq!((entry.charged, entry.void), (named([(1, 1), (2, 2)]), 1));
+        assert_eq!((entry.charged, entry.void), (named([(1, 1), (2, 2)]), [[3; 16]].into()));
     }
 }

@@ -4,6 +4,7 @@ use crate::peer::{Admin, Asked};
 use sottovoce_lab::error::Mistake;
 use sottovoce_lab::facts::Traffic;
 use sottovoce_net::status::{Phase, Status};
+use sottovoce_privacy::odometer::Instance;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ struct Running {
 pub struct Round(pub Vec<(String, Option<Status>)>);
 
 impl Children {
-    pub fn start(names: &[String], folders: &[PathBuf]) -> Result<Self, Mistake> {
+    pub fn start(names: &[String], folders: &[PathBuf], charged: Option<Instance>) -> Result<Self, Mistake> {
         let program =
             std::env::current_exe().map_err(|error| Mistake::new(format!("this program cannot be found: {error}")))?;
         let mut children = Children(Vec::new());
@@ -42,6 +43,7 @@ impl Children {
             let log = File::create(&log).map_err(|error| Mistake::io(&log, "written", &error))?;
             let process = Command::new(&program)
                 .args(["peer", "start", "--with-parent"])
+                .args(charged.map(|instance| format!("--charged={:032x}", u128::from_be_bytes(instance))))
                 .arg(folder)
                 .stdin(Stdio::piped())
                 .stdout(Stdio::null())

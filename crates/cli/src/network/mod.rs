@@ -3,6 +3,7 @@
 mod children;
 mod show;
 
+use crate::budget::{charge, new_instance};
 use crate::peer::{KEY_FILE, PeerText, neighbour_snippet, peer_text, write_key};
 use crate::{OutArguments, Output, screen};
 use children::{Children, Settled};
@@ -48,6 +49,10 @@ pub struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 600.0)]
     time_limit: f64,
 
+    /// Charge every row of the task to the odometer in this folder before anything runs, as one task; see `privacy budget`
+    #[arg(long, value_name = "DIR")]
+    budget: Option<PathBuf>,
+
     /// Put home models, scores, losses and the objective into the run directory: they are made of exact data, so it is not private
     #[arg(long)]
     reveal: bool,
@@ -92,8 +97,18 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     if !output.quiet && !output.json {
         screen::say(facts.describe(if arguments.reveal { Origin::Revealed } else { Origin::Peers }))?;
     }
-    let folders = lay_out(&folder, &loaded, &shares(&task, &loaded)?, arguments.interval)?;
-    let mut children = Children::start(&loaded.names, &folders)?;
+    let budget = arguments.budget.as_ref().map(std::path::absolute).transpose();
+    let budget = budget.map_err(|error| Mistake::new(format!("--budget: {error}")))?;
+    let folders = lay_out(&folder, &loaded, &shares(&task, &loaded)?, arguments.interval, budget.as_deref())?;
+    let instance = budget.as_ref().map(|_| new_instance()).transpose()?;
+    if let (Some(budget), Some(instance)) = (&budget, instance) {
+        // PRIVACY: one charge for all agents, because each row is with one of them; peers find it by its instance.
+        let charged = charge(budget, instance, &loaded)?;
+        if let Some(charged) = charged.filter(|_| !output.quiet && !output.json) {
+            screen::say(format!("Source: {}.", charged.said))?;
+        }
+    }
+    let mut children = Children::start(&loaded.names, &folders, instance)?;
     let watched = watch(&mut children, &facts, arguments, output, &stop)?;
     children.stop()?;
     let gathered = gather(&folders, arguments.reveal)?;
@@ -114,7 +129,13 @@ fn peer_id(k: usize) -> sottovoce_core::PeerId {
 }
 
 /// Makes the folder of each peer. Returns where they are.
-fn lay_out(folder: &Folder, loaded: &Loaded, shares: &[Share], interval: f64) -> Result<Vec<PathBuf>, Mistake> {
+fn lay_out(
+    folder: &Folder,
+    loaded: &Loaded,
+    shares: &[Share],
+    interval: f64,
+    budget: Option<&Path>,
+) -> Result<Vec<PathBuf>, Mistake> {
     let peers = folder.path().join("peers");
     let cannot = |path: &Path| {
         let path = path.to_owned();
@@ -144,6 +165,9 @@ fn lay_out(folder: &Folder, loaded: &Loaded, shares: &[Share], interval: f64) ->
             interval,
         });
         text += &format!("\nframes-per-second = {}\n", ((5.0 / interval) as u32).clamp(50, 1000));
+        if let Some(budget) = budget {
+            text += &format!("budget = {}\n", serde_json::json!(budget));
+        }
         for edge in loaded.problem.graph.peers(peer_id(k)).iter() {
             let j = edge.peer.index();
             text += "\n";

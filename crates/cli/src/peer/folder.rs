@@ -1,7 +1,7 @@
 //! What lies in a peer's folder: the secret key, and the store as its owner reads it.
 
 use sottovoce_lab::error::Mistake;
-use sottovoce_lab::peer::{Heard, One, PeerFile, Recalled, Saved, load};
+use sottovoce_lab::peer::{Heard, One, PeerFile, Recalled, Saved, load, load_without};
 use sottovoce_net::disk::{Glance, private};
 use sottovoce_net::store::{Owner, Step, Store};
 use sottovoce_net::transport::Identity;
@@ -46,6 +46,18 @@ pub fn read_key(file: &Path) -> Result<Identity, Mistake> {
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     let bytes: Option<Vec<u8>> = digits.chunks(2).map(|pair| byte(pair).filter(|_| pair.len() == 2)).collect();
     Identity::from_bytes(&bytes.ok_or_else(no_key)?).map_err(|_| no_key())
+}
+
+/// A peer's task and its own data, as its running instance has them: records that were over their limit when it was charged are void.
+pub fn load_peer(file: &PeerFile) -> Result<One, Mistake> {
+    let one = load(file)?;
+    if one.loaded.records.is_none() {
+        return Ok(one);
+    }
+    match crate::budget::recorded(file)?.filter(|charged| charged.has_void()) {
+        None => Ok(one),
+        Some(charged) => load_without(file, &|id| charged.is_void(id)),
+    }
 }
 
 /// To whom the store of a peer belongs.
@@ -107,7 +119,7 @@ pub struct Kept {
 /// Reads what a peer has for its owner from its store; none before its first step. Its home model is made of exact data, so it is made only
 /// for whoever asks.
 pub fn kept(file: &PeerFile, with_home: bool) -> Result<Option<Kept>, Mistake> {
-    let one = load(file)?;
+    let one = load_peer(file)?;
     let Some(step) = look(file, &one, &read_key(&file.key)?)? else { return Ok(None) };
     let heard = heard(&step, file);
     let recalled = one.recall(saved(&step), &heard)?;

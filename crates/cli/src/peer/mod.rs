@@ -3,6 +3,7 @@
 mod admin;
 mod folder;
 mod init;
+mod ledger;
 mod members;
 mod predict;
 mod start;
@@ -55,6 +56,7 @@ enum PeerCommand {
     Status(status::Arguments),
     /// Predict with the peer's best model, also while it runs; predictions of a private peer must stay with its owner
     Predict(predict::Arguments),
+    Ledger(ledger::Arguments),
     /// End a running peer: it saves, and says so when it has ended
     Stop(StopArguments),
 }
@@ -73,6 +75,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         PeerCommand::Start(arguments) => start::run(arguments, output)?,
         PeerCommand::Status(arguments) => status::run(arguments, output)?,
         PeerCommand::Predict(arguments) => predict::run(arguments, output)?,
+        PeerCommand::Ledger(arguments) => ledger::run(arguments, output)?,
         PeerCommand::Stop(arguments) => {
             admin::stop(&arguments.folder)?;
             if !output.quiet {

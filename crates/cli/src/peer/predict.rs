@@ -1,9 +1,9 @@
 //! `sottovoce peer predict`.
 
-use super::folder::{heard, look, read_key, saved};
+use super::folder::{heard, load_peer, look, read_key, saved};
 use crate::{Output, screen};
 use sottovoce_lab::error::Mistake;
-use sottovoce_lab::peer::{Detail, PeerFile, STAY_AT_HOME, load};
+use sottovoce_lab::peer::{Detail, PeerFile, STAY_AT_HOME};
 use std::path::PathBuf;
 
 /// Predict with the peer's best model, also while it runs
@@ -29,7 +29,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
     let file = PeerFile::read(&arguments.folder)?;
-    let one = load(&file)?;
+    let one = load_peer(&file)?;
     let Some(step) = look(&file, &one, &read_key(&file.key)?)? else {
         let what = "the peer has learned nothing yet; accepted: a peer that was started and has met its neighbours";
         return Err(Mistake::file(&arguments.folder, what));

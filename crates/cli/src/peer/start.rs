@@ -3,10 +3,10 @@
 use super::admin::{Admin, AdminFile};
 use super::folder::{self, owner, read_key};
 use super::init::parse_address;
-use crate::Output;
+use crate::{Output, budget};
 use sottovoce_core::{Algorithm, Wire};
 use sottovoce_lab::error::Mistake;
-use sottovoce_lab::peer::{One, PeerFile, hex, is_learned, load};
+use sottovoce_lab::peer::{One, PeerFile, hex, is_learned, load, load_without};
 use sottovoce_lab::registry::{Probe, Shard, Visitor, with_algorithm};
 use sottovoce_net::admin::{Account, Admin as AdminServer, Ask};
 use sottovoce_net::disk::FileDisk;
@@ -45,6 +45,10 @@ pub struct Arguments {
     /// End when standard input is closed, as when the program that started this one has gone
     #[arg(long, hide = true)]
     with_parent: bool,
+
+    /// The instance under which the program that started this one has charged this peer's rows
+    #[arg(long, hide = true, value_parser = parse_instance)]
+    charged: Option<[u8; 16]>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -67,6 +71,12 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
     log(arguments, output);
     let visitor = Run { arguments, file: &file, one: &one, identity };
     with_algorithm(&one.loaded, one.loaded.task.algorithm, visitor)?
+}
+
+/// 32 hexadecimal digits.
+fn parse_instance(text: &str) -> Result<[u8; 16], String> {
+    let number = u128::from_str_radix(text, 16).map_err(|error| error.to_string())?;
+    Ok(number.to_be_bytes())
 }
 
 fn log(arguments: &Arguments, output: Output) {
@@ -107,7 +117,16 @@ impl Visitor for Run<'_> {
         }
         let (group, keys) = group(file, one, &identity)?;
         let settings = transport_settings(file, one, algorithm.post_len())?;
-        let disk = FileDisk::open(&file.store).map_err(|error| Mistake::io(&file.store, "used", &error))?;
+        let mut disk = FileDisk::open(&file.store).map_err(|error| Mistake::io(&file.store, "used", &error))?;
+        // PRIVACY: everything that this instance of the task may ever release is charged to the source of the data, and safe, before the node
+        // exists that could release it.
+        let charged = budget::charge_peer(file, one, &owner(one, &identity), &mut disk, arguments.charged)?;
+        if let Some(charged) = &charged {
+            tracing::info!("source: {}", charged.said);
+        }
+        let without = charged.filter(|charged| charged.has_void());
+        let without = without.map(|charged| load_without(file, &|id| charged.is_void(id))).transpose()?;
+        let one = without.as_ref().unwrap_or(one);
         // Who has which coins need not be secret, but must not be the same for all.
         let id = identity.id().to_bytes();
         let seed = u64::from_le_bytes(id[id.len() - 8..].try_into().expect("a key has more than eight bytes"));

@@ -1,11 +1,11 @@
 //! `sottovoce peer status`.
 
 use super::admin::{Admin, Asked};
-use super::folder::{look, read_key};
+use super::folder::{load_peer, look, read_key};
 use crate::{Output, screen};
 use sottovoce_lab::error::Mistake;
 use sottovoce_lab::facts::{GUARANTEE_IN_WORDS, OBSERVER, UNIT};
-use sottovoce_lab::peer::{One, PeerFile, load};
+use sottovoce_lab::peer::{One, PeerFile};
 use sottovoce_lab::plot::number;
 use sottovoce_lab::report::bound_or_infinity;
 use sottovoce_net::status::{NeighbourStatus, Phase, Status};
@@ -22,7 +22,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
     let file = PeerFile::read(&arguments.folder)?;
-    let one = load(&file)?;
+    let one = load_peer(&file)?;
     let identity = read_key(&file.key)?;
     let asked = Admin::read(&arguments.folder).map(|admin| (admin.process, admin.status()));
     let (process, status) = match asked {
@@ -32,6 +32,8 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
     let ledger = Ledger::from_charges(status.charges.iter().copied())
         .map_err(|error| Mistake::file(&arguments.folder, format!("the ledger is of no use: {error}")))?;
     let budget = Budget::of(&one, &ledger);
+    let delta = one.loaded.task.privacy.map_or(1e-6, |privacy| privacy.delta);
+    let source = crate::budget::source(&file, delta)?;
     if output.json {
         let mut answer = serde_json::to_value(&status).expect("a status is JSON");
         answer["running"] = serde_json::json!(process.is_some());
@@ -47,11 +49,12 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
             answer["unit"] = serde_json::json!(UNIT);
             answer["observer"] = serde_json::json!(OBSERVER);
         }
+        answer["source"] = source.map_or(serde_json::Value::Null, |(_, source)| source);
         screen::say(answer)
     } else if output.quiet {
         Ok(())
     } else {
-        tell(&status, process, &budget)
+        tell(&status, process, &budget, source.as_ref().map(|(said, _)| &**said))
     }
 }
 
@@ -133,7 +136,7 @@ fn json_bound(value: f64) -> serde_json::Value {
     if value.is_finite() { serde_json::json!(value) } else { serde_json::json!("infinity") }
 }
 
-fn tell(status: &Status, process: Option<u32>, budget: &Budget) -> Result<(), Mistake> {
+fn tell(status: &Status, process: Option<u32>, budget: &Budget, source: Option<&str>) -> Result<(), Mistake> {
     let phase = match (process, status.phase) {
         (None, _) => "not running; this is what its store holds".to_owned(),
         (Some(process), Phase::Asking) => {
@@ -162,6 +165,9 @@ fn tell(status: &Status, process: Option<u32>, budget: &Budget) -> Result<(), Mi
         ),
         _ => format!("budget      none: no privacy, epsilon = {}", bound_or_infinity(budget.spent)),
     })?;
+    if let Some(source) = source {
+        screen::say(format!("source      {source}"))?;
+    }
     if let (Some(sent), Some(received)) =
         (status.counters.get("frame_bytes_sent"), status.counters.get("frame_bytes_received"))
     {

@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 /// The name of the file in a peer's folder.
 pub const PEER_FILE: &str = "peer.toml";
 
+/// The folder of an odometer, beside the data, where a peer file names none.
+pub const BUDGET_FOLDER: &str = "sottovoce-budget";
+
 /// Sums of products of such numbers stay finite.
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-75..=1e75;
 
@@ -27,6 +30,7 @@ pub const KEYS: &[Key] = &[
     key("data", Kind::File, "required", "This agent's own points: a `.csv` or `.csv.gz` with the header `agent,label,<feature>...`, all rows of this agent. The features and their order are part of the task."),
     key("test", Kind::File, "none", "Points to test on, in the same form. They are never trained on, and nothing is sent about them."),
     key("store", Kind::File, "`\"store\"`", "The folder with the ledger and the state. It is the budget's memory: back it up, never roll it back."),
+    key("budget", Kind::File, "`sottovoce-budget` beside `data`", "The folder with the [odometer](privacy.md#budgets-over-tasks) of these data, shared by all tasks on them. Never delete it while the data are in use."),
     key("listen", Kind::Texts, "`[\"/ip4/0.0.0.0/tcp/4001\"]`", "Where to listen, as multiaddresses. Port 0 takes any."),
     key("external", Kind::Texts, "none", "Addresses at which others reach this peer though it does not listen there, as behind a forwarded port."),
     key("interval", Kind::Number(Range::above_up_to(0.0, INTERVAL_MAX)), "1", "Mean seconds between two wakes."),
@@ -62,6 +66,8 @@ pub struct PeerFile {
     pub test: Option<PathBuf>,
     /// The folder of its store.
     pub store: PathBuf,
+    /// The folder of its data's odometer.
+    pub budget: PathBuf,
     /// Multiaddresses.
     pub listen: Vec<String>,
     /// Multiaddresses.
@@ -110,6 +116,7 @@ struct Config {
     data: Option<String>,
     test: Option<String>,
     store: Option<String>,
+    budget: Option<String>,
     listen: Option<Vec<String>>,
     external: Option<Vec<String>>,
     interval: Option<f64>,
@@ -209,14 +216,17 @@ impl PeerFile {
                 "serve-relay = true is of no use to others with listed-only = true; accepted: listed-only = false";
             return Err(lines.mistake("serve-relay", what));
         }
+        let data = points(config.data.ok_or_else(|| missing("data"))?, "data")?;
+        let beside = data.parent().unwrap_or(Path::new("")).join(BUDGET_FOLDER);
         let or_default = |written: Option<String>, default: &str| written.unwrap_or_else(|| default.to_owned());
         Ok(PeerFile {
             source: file.to_owned(),
             task: path(config.task.ok_or_else(|| missing("task"))?, "task")?,
             key: path(or_default(config.key, "peer.key"), "key")?,
-            data: points(config.data.ok_or_else(|| missing("data"))?, "data")?,
+            data,
             test: config.test.map(|test| points(test, "test")).transpose()?,
             store: path(or_default(config.store, "store"), "store")?,
+            budget: config.budget.map_or(Ok(beside), |budget| path(budget, "budget"))?,
             listen: config.listen.unwrap_or_else(|| vec!["/ip4/0.0.0.0/tcp/4001".to_owned()]),
             external: config.external.unwrap_or_default(),
             interval: config.interval.unwrap_or(1.0),
@@ -257,6 +267,7 @@ mod tests {
         let file = parse(GOOD).expect("good");
         assert_eq!((file.agent.as_str(), file.interval, file.witnesses, file.listed_only), ("ann", 1.0, None, true));
         assert_eq!(file.store, Path::new("/peers/ann/store"));
+        assert_eq!(file.budget, Path::new("/peers/ann/sottovoce-budget"));
         let neighbours: Vec<_> = file.neighbours.iter().map(|n| (n.agent.as_str(), n.weight)).collect();
         assert_eq!(neighbours, [("abe", 1.0), ("bob", 2.0)], "in the order of names");
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use libp2p::PeerId;
-use libp2p::identity::Keypair;
+use libp2p::identity::{Keypair, PublicKey};
 
 /// The key pair of a peer. The secret half is never printed.
 #[derive(Clone)]
@@ -51,9 +51,23 @@ impl Identity {
         self.keypair.public().to_peer_id()
     }
 
+    /// Signs bytes with the secret half.
+    #[must_use]
+    pub fn sign(&self, bytes: &[u8]) -> Vec<u8> {
+        self.keypair.sign(bytes).expect("an Ed25519 key can sign")
+    }
+
     pub(super) fn keypair(&self) -> &Keypair {
         &self.keypair
     }
+}
+
+/// Whether the peer with this id signed these bytes. An id of an Ed25519 key is the key itself.
+#[must_use]
+pub fn is_signed_by(id: &PeerId, bytes: &[u8], signature: &[u8]) -> bool {
+    let hash = id.as_ref();
+    let key = PublicKey::try_decode_protobuf(hash.digest());
+    hash.code() == 0 && key.is_ok_and(|key| key.verify(bytes, signature))
 }
 
 impl fmt::Debug for Identity {
@@ -77,6 +91,17 @@ mod tests {
         for end in 0..bytes.len() {
             assert!(Identity::from_bytes(&bytes[..end]).is_err(), "{end} bytes");
         }
+    }
+
+    #[test]
+    fn a_signature_is_for_these_bytes_by_this_peer() {
+        let (one, other) = (Identity::from_seed([7; 32]), Identity::from_seed([8; 32]));
+        let signature = one.sign(b"what was said");
+        assert!(is_signed_by(&one.id(), b"what was said", &signature));
+        assert!(!is_signed_by(&other.id(), b"what was said", &signature));
+        assert!(!is_signed_by(&one.id(), b"what was sa1d", &signature));
+        assert!(!is_signed_by(&one.id(), b"what was said", &signature[1..]));
+        assert!(!is_signed_by(&PeerId::random(), b"what was said", &signature), "an id that is no Ed25519 key");
     }
 
     #[test]

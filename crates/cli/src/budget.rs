@@ -1,0 +1,326 @@
+//! The odometer of a data source: charged before a task begins, and shown by `sottovoce privacy budget`.
+
+use crate::{Output, screen};
+use sottovoce_lab::budget::ChargedRows;
+use sottovoce_lab::error::Mistake;
+use sottovoce_lab::load::Loaded;
+use sottovoce_lab::peer::{One, PeerFile};
+use sottovoce_lab::plot::number;
+use sottovoce_lab::report::bound_or_infinity;
+use sottovoce_lab::run_folder::Epsilon;
+use sottovoce_net::book::{self, BookError, BookFile, Key, record_id};
+use sottovoce_net::disk::FileDisk;
+use sottovoce_net::store::{Owner, Store};
+use sottovoce_privacy::odometer::{Book, Entry, Instance, TaskRows};
+use sottovoce_privacy::{Accountant, Filter, Ledger, Tight, least_limit};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The delta at which a source without a limit is shown.
+const DELTA: f64 = 1e-6;
+
+/// What all tasks on a source of data have told about its records, and the limit that they keep
+///
+/// A source is a folder that the owner names: peers keep one beside their data, `train` and `network` use one with --budget. Each
+/// task is charged with its whole plan before its first release; a restart is not charged again, a new store is.
+///
+/// What is shown is made of hashes of ids and of numbers of rows. It is for the owner's eyes.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The budget folder
+    folder: PathBuf,
+
+    /// Sets the limit, once; makes the folder where there is none
+    #[arg(long, value_name = "E", requires = "limit_delta", allow_hyphen_values = true)]
+    limit_epsilon: Option<f64>,
+
+    /// The delta of the limit
+    #[arg(long, value_name = "D", requires = "limit_epsilon", allow_hyphen_values = true)]
+    limit_delta: Option<f64>,
+
+    /// The delta at which to show a source without a limit
+    #[arg(long, value_name = "D", default_value_t = DELTA)]
+    delta: f64,
+}
+
+/// A task that was charged.
+pub struct Charged {
+    key: Key,
+    entry: Entry,
+    /// What the source has spent in all, in a line.
+    pub said: String,
+}
+
+impl Charged {
+    /// Whether any record is void.
+    pub fn has_void(&self) -> bool {
+        !self.entry.void.is_empty()
+    }
+
+    /// Whether the record with this id is void in this task.
+    pub fn is_void(&self, id: &[u8]) -> bool {
+        self.entry.void.contains(&record_id(&self.key, id))
+    }
+}
+
+/// Random bytes: an instance, a key.
+fn fresh<const N: usize>() -> Result<[u8; N], Mistake> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| Mistake::new(format!("the system has no entropy: {error}")))?;
+    Ok(bytes)
+}
+
+/// A new instance of a task.
+pub fn new_instance() -> Result<Instance, Mistake> {
+    fresh()
+}
+
+fn refused(folder: &Path) -> impl Fn(BookError) -> Mistake {
+    move |error| Mistake::file(folder, error.to_string())
+}
+
+/// Charges an instance of a task to a source with its whole plan, unless it was charged before; none where it can release nothing.
+/// Returns when the charge is safe.
+pub fn charge(folder: &Path, instance: Instance, loaded: &Loaded) -> Result<Option<Charged>, Mistake> {
+    let Some((plan, rows)) = sottovoce_lab::budget::charge(loaded) else { return Ok(None) };
+    let mut file = BookFile::open(folder, fresh()?).map_err(refused(folder))?;
+    let key = *file.key();
+    let rows = match rows {
+        ChargedRows::Unnamed(rows) => TaskRows::Unnamed(rows),
+        ChargedRows::Named(ids) => {
+            let mut records = BTreeMap::new();
+            for (id, rows) in ids {
+                *records.entry(record_id(&key, &id)).or_default() += rows;
+            }
+            TaskRows::Named(records)
+        }
+    };
+    let entry = file.charge(instance, &loaded.task.name, plan, rows).map_err(refused(folder))?.clone();
+    let delta = loaded.task.privacy.map_or(DELTA, |privacy| privacy.delta);
+    Ok(Some(Charged { key, entry, said: Spent::of(file.book(), delta).in_words(file.book()) }))
+}
+
+/// The same for a peer, whose store's lock is held. A store and its instance belong together: an empty store is a new instance.
+pub fn charge_peer(
+    file: &PeerFile,
+    one: &One,
+    owner: &Owner,
+    disk: &mut FileDisk,
+    given: Option<Instance>,
+) -> Result<Option<Charged>, Mistake> {
+    let cannot = |error: std::io::Error| Mistake::io(&file.store, "used", &error);
+    let found = Store::look(disk).map_err(|error| Mistake::file(&file.store, error.to_string()))?;
+    let instance = match found {
+        None => None,
+        // It will be refused, and releases nothing.
+        Some((found, _)) if (&found.key, found.task) != (&owner.key, owner.task) => return Ok(None),
+        Some(_) => Some(book::instance(&file.store).map_err(cannot)?),
+    };
+    // PRIVACY: the order is the one of the proof page: instance, charge, store. Whatever stops in between, what may have been released
+    // was charged.
+    let instance = match instance {
+        Some(Some(known)) => known,
+        other => {
+            // A store that has lost its instance is a new one; whoever started this peer can speak for an empty store only.
+            let new = given.filter(|_| other.is_none()).map_or_else(new_instance, Ok)?;
+            book::write_instance(&file.store, &new).map_err(cannot)?;
+            new
+        }
+    };
+    charge(&file.budget, instance, &one.loaded)
+}
+
+/// The charge of a peer's instance, if there is one, for its owner to look at.
+pub fn recorded(file: &PeerFile) -> Result<Option<Charged>, Mistake> {
+    let cannot = |error: std::io::Error| Mistake::io(&file.store, "read", &error);
+    let Some(instance) = book::instance(&file.store).map_err(cannot)? else { return Ok(None) };
+    let Some((book, key)) = book::look(&file.budget).map_err(refused(&file.budget))? else { return Ok(None) };
+    Ok(book.entry(&instance).map(|entry| Charged { key, entry: entry.clone(), said: String::new() }))
+}
+
+/// What the source of a peer has spent, for its owner: in words, and as JSON. None where nothing was ever charged.
+pub fn source(file: &PeerFile, delta: f64) -> Result<Option<(String, serde_json::Value)>, Mistake> {
+    let looked = book::look(&file.budget).map_err(refused(&file.budget))?;
+    Ok(looked.map(|(book, _)| {
+        let spent = Spent::of(&book, delta);
+        (spent.in_words(&book), spent.json(&book))
+    }))
+}
+
+/// What the record that has spent most has spent; without ids, the source.
+struct Spent {
+    delta: f64,
+    /// The least limit that would have allowed it.
+    filter: f64,
+    /// Had the tasks been fixed beforehand.
+    tight: f64,
+    /// The share of the limit.
+    used: Option<f64>,
+}
+
+impl Spent {
+    fn of(book: &Book, delta: f64) -> Self {
+        let delta = book.filter().map_or(delta, Filter::delta);
+        Spent {
+            delta,
+            filter: book.worst(|ledger| least_limit(ledger, delta)),
+            tight: book.worst_by(&Tight, delta),
+            used: book.filter().map(|filter| book.worst(|ledger| filter.used(ledger))),
+        }
+    }
+
+    fn in_words(&self, book: &Book) -> String {
+        let tasks = book.entries().len();
+        let limit = match (book.filter(), self.used) {
+            (Some(filter), Some(used)) => {
+                format!("; {} of the limit of epsilon = {} are used", percent(used), number::bound(filter.epsilon()))
+            }
+            _ => String::new(),
+        };
+        format!(
+            "{} task{} in all: epsilon = {} by the filter, {} had the tasks been fixed beforehand, at delta = {}{limit}",
+            number::count(tasks as u64),
+            if tasks == 1 { "" } else { "s" },
+            bound_or_infinity(self.filter),
+            bound_or_infinity(self.tight),
+            number::bound(self.delta),
+        )
+    }
+
+    fn json(&self, book: &Book) -> serde_json::Value {
+        serde_json::json!({
+            "tasks": book.entries().len(),
+            "epsilon_filter": json(self.filter),
+            "epsilon_tight": json(self.tight),
+            "delta": self.delta,
+            "limit": book.filter().map(|filter| serde_json::json!({
+                "epsilon": filter.epsilon(), "delta": filter.delta(), "order": json(filter.order() + 1.0)
+            })),
+            "used": self.used.map(json),
+        })
+    }
+}
+
+fn json(epsilon: f64) -> serde_json::Value {
+    serde_json::to_value(Epsilon::from(epsilon)).expect("an epsilon is JSON")
+}
+
+/// Rounded up.
+fn percent(share: f64) -> String {
+    if share.is_finite() { format!("{:.1}%", (1000.0 * share).ceil() / 10.0) } else { "more than all".to_owned() }
+}
+
+pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
+    let folder = &arguments.folder;
+    if !(0.0..1.0).contains(&arguments.delta) {
+        return Err(Mistake::new(format!("--delta is {}; accepted: at least 0 and below 1", arguments.delta)));
+    }
+    if let (Some(epsilon), Some(delta)) = (arguments.limit_epsilon, arguments.limit_delta) {
+        let filter = Filter::new(epsilon, delta).map_err(|error| Mistake::new(error.to_string()))?;
+        let mut file = BookFile::open(folder, fresh()?).map_err(refused(folder))?;
+        let tasks = file.book().entries().len();
+        if tasks > 0 && file.book().filter().is_none() {
+            let line = format!(
+                "{tasks} tasks have run: this limit is one only if it was not chosen for what they said, and it does not take back what \
+                 they spent"
+            );
+            screen::warn(output, &[line]);
+        }
+        file.limit(filter).map_err(refused(folder))?;
+    }
+    let Some((book, _)) = book::look(folder).map_err(refused(folder))? else {
+        let what =
+            "holds no budget; accepted: a folder that a peer or --budget has used, or --limit-epsilon to make one";
+        return Err(Mistake::file(folder, what));
+    };
+    let spent = Spent::of(&book, arguments.delta);
+    if output.json {
+        return screen::say(answer(&book, &spent));
+    }
+    if output.quiet { Ok(()) } else { tell(&book, &spent) }
+}
+
+/// Records with the same charges: how many, and what they come to.
+fn kinds(book: &Book, spent: &Spent) -> Vec<(f64, f64, Option<f64>, u64)> {
+    let of = |(ledger, records): (Ledger, u64)| {
+        let used = book.filter().map(|filter| filter.used(&ledger));
+        (least_limit(&ledger, spent.delta), Tight.epsilon(&ledger, spent.delta), used, records)
+    };
+    let mut kinds: Vec<_> = book.distribution().into_iter().map(of).collect();
+    kinds.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    kinds
+}
+
+fn answer(book: &Book, spent: &Spent) -> serde_json::Value {
+    let task = |(entry, order): (&Entry, usize)| {
+        let (rows, records) = charged(entry);
+        serde_json::json!({
+            "order": order, "task": entry.task, "releases": entry.plan.releases(),
+            "rows": rows, "records": records, "void": entry.void.len(),
+        })
+    };
+    let kind = |(filter, tight, used, records): (f64, f64, Option<f64>, u64)| {
+        serde_json::json!({
+            "records": records, "epsilon_filter": json(filter), "epsilon_tight": json(tight), "used": used.map(json)
+        })
+    };
+    let mut answer = spent.json(book);
+    answer["charged"] = book.entries().iter().zip(1..).map(task).collect();
+    answer["records"] = kinds(book, spent).into_iter().map(kind).collect();
+    answer
+}
+
+/// Rows, and records if they have names.
+fn charged(entry: &Entry) -> (u64, Option<usize>) {
+    match &entry.charged {
+        TaskRows::Unnamed(rows) => (*rows, None),
+        TaskRows::Named(records) => (records.values().sum(), Some(records.len())),
+    }
+}
+
+fn tell(book: &Book, spent: &Spent) -> Result<(), Mistake> {
+    screen::say(format!("{}.", spent.in_words(book)))?;
+    let kinds = kinds(book, spent);
+    let records: u64 = kinds.iter().map(|kind| kind.3).sum();
+    screen::say(match (kinds.first(), kinds.last()) {
+        (Some(least), Some(most)) => {
+            let mut before = 0;
+            let middle = kinds.iter().find(|kind| {
+                before += kind.3;
+                2 * before >= records
+            });
+            format!(
+                "{} records by their ids: epsilon from {} over {} in the middle to {}, by the filter.",
+                number::count(records),
+                bound_or_infinity(least.0),
+                bound_or_infinity(middle.map_or(0.0, |kind| kind.0)),
+                bound_or_infinity(most.0)
+            )
+        }
+        _ => "No ids: every row is charged all that the source has spent.".to_owned(),
+    })?;
+    if let (Some(filter), Some(used)) = (book.filter(), spent.used) {
+        screen::say(format!(
+            "Limit: epsilon = {} at delta = {}, kept also by tasks that are chosen along the way; {} left.",
+            number::bound(filter.epsilon()),
+            number::bound(filter.delta()),
+            percent((1.0 - used).max(0.0))
+        ))?;
+    } else {
+        screen::say("No limit: the odometer only counts.")?;
+    }
+    screen::say("Made of hashes of ids and of numbers of rows: for the owner's eyes.\n")?;
+    let mut rows = vec![["", "task", "releases", "rows", "records", "void"].map(str::to_owned).to_vec()];
+    for (entry, order) in book.entries().iter().zip(1u64..) {
+        let (count, records) = charged(entry);
+        rows.push(vec![
+            order.to_string(),
+            entry.task.clone(),
+            number::count(entry.plan.releases()),
+            number::count(count),
+            records.map_or("-".to_owned(), |records| number::count(records as u64)),
+            number::count(entry.void.len() as u64),
+        ]);
+    }
+    screen::table(&rows)
+}
