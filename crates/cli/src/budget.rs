@@ -248,6 +248,12 @@ fn kinds(book: &Book, spent: &Spent) -> Vec<(f64, f64, Option<f64>, u64)> {
     };
     let mut kinds: Vec<_> = book.distribution().into_iter().map(of).collect();
     kinds.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    // Records that were in other tasks can have spent the same.
+    kinds.dedup_by(|next, kept| {
+        let same = (next.0, next.1, next.2) == (kept.0, kept.1, kept.2);
+        kept.3 += if same { next.3 } else { 0 };
+        same
+    });
     kinds
 }
 
