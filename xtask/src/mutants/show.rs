@@ -66,9 +66,16 @@ pub fn all(copy: &Path, mutants: &[Mutant]) -> Result<(), String> {
 /// Whether two looks run the same thing.
 fn alike(a: &Shown, b: &Shown) -> bool {
     match (a, b) {
-        (Shown::Audit { task: a, trials: some, .. }, Shown::Audit { task: b, trials, .. }) => a == b && some == trials,
+        (Shown::Audit { task, flaw, trials, .. }, Shown::Audit { task: other, flaw: and, trials: as_many, .. }) => {
+            task == other && trials == as_many && is_of_artefacts(flaw) == is_of_artefacts(and)
+        }
         _ => a == b,
     }
+}
+
+/// Whether the level of artefacts alone can find a flaw. For the others it is left out: it takes seconds.
+fn is_of_artefacts(flaw: &str) -> bool {
+    ["refusal", "shape-moves", "files-move", "output-moves"].contains(&flaw)
 }
 
 fn describe(shown: &Shown) -> String {
@@ -143,6 +150,9 @@ fn see(copy: &Path, programs: &Programs, look: &Look<'_>) -> Result<(), String> 
             let file = copy.join("mutants/tasks").join(format!("{task}.toml"));
             let mut command = chosen(&programs.command);
             command.arg("audit").arg(file).args(["--json", "--trials", &trials.to_string()]);
+            if !is_of_artefacts(flaw) {
+                command.arg("--skip-artefacts");
+            }
             let output = command.output().map_err(|error| error.to_string())?;
             let audit: Value = serde_json::from_slice(&output.stdout)
                 .map_err(|_| format!("no audit: {}", String::from_utf8_lossy(&output.stderr)))?;

@@ -87,7 +87,15 @@ pub fn audit_artefacts(
     let mut findings = Findings::default();
     let Some(stage) = Stage::new(loaded, &mut audit)? else { return Ok((audit, Vec::new())) };
     let base = load(&stage.task)?;
-    let frozen = Frozen::new(&base, seed)?;
+    let recorded = match record(&base, seed, None) {
+        Ok(recorded) => recorded,
+        Err(why) => {
+            findings.add(Flaw::GivesUp, format!("a run on the task's own files did not come to its end: {why}"));
+            let Findings(findings) = findings;
+            return Ok((audit, findings));
+        }
+    };
+    let frozen = Frozen::new(&base, recorded)?;
     let own = stage.leave(start, &base, None, &mut audit)?;
     let records = stage.table.hostile_records(stage.row);
     for (k, hostile) in records.iter().enumerate() {
@@ -234,9 +242,7 @@ struct Frozen {
 }
 
 impl Frozen {
-    fn new(base: &Loaded, seed: u64) -> Result<Self, Halt> {
-        let recorded = record(base, seed, None)
-            .map_err(|why| Mistake::new(format!("a run on the task's own data did not come to its end: {why}")))?;
+    fn new(base: &Loaded, recorded: Vec<Witnessed>) -> Result<Self, Halt> {
         let trained = train(base, base.task.algorithm, 1, &mut |_| ControlFlow::Continue(()))?;
         let one = |id: u32| Gathered {
             model: Some(trained.models.row(id as usize).to_vec()),
