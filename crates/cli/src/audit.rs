@@ -1,7 +1,9 @@
 //! `sottovoce audit`: tries to prove the privacy claim of a task wrong.
 
+mod frames;
+
 use crate::{Output, screen};
-use sottovoce_lab::audit::{Audit, AuditSettings, Ended, audit, audit_artefacts};
+use sottovoce_lab::audit::{Audit, AuditSettings, Ended, audit, audit_artefacts, audit_frames};
 use sottovoce_lab::error::Mistake;
 use sottovoce_lab::facts::{Origin, PublicFacts};
 use sottovoce_lab::load::load;
@@ -57,6 +59,11 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<Verdict, Halt> {
             ControlFlow::Continue(())
         })?;
         audited.add_artefacts(artefacts);
+        let frames = audit_frames(&loaded, arguments.seed, &mut frames::InMemory, &mut |done, all| {
+            bar.show_part("frames", done, all);
+            ControlFlow::Continue(())
+        })?;
+        frames.into_iter().for_each(|frames| audited.add_frames(frames));
     }
     drop(bar);
     if output.json {
@@ -122,6 +129,7 @@ fn json(audit: &Audit) -> serde_json::Value {
         "runs": run,
         "replay": audit.replay,
         "artefacts": audit.artefacts,
+        "frames": audit.frames,
     })
 }
 
@@ -180,6 +188,15 @@ fn tell(audit: &Audit) -> Result<(), Mistake> {
         for skipped in &artefacts.skipped {
             screen::say(format!("Left out, {skipped}."))?;
         }
+    }
+    if let Some(frames) = &audit.frames {
+        screen::say(format!(
+            "Frames of {} real peers: {} neighbouring files; {} frames compared, {}.",
+            number::count(frames.peers),
+            number::count(frames.neighbours),
+            number::count(frames.frames),
+            number::bytes(frames.bytes),
+        ))?;
     }
     for finding in &audit.findings {
         let more = match finding.count {

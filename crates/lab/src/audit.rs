@@ -6,9 +6,11 @@
 //! | runs | whole runs on two neighbouring data sets, seen by someone who knows all but one record |
 //! | replay | one run again on neighbouring data sets, with the outputs of all mechanisms frozen: nothing else may change |
 //! | artefacts | the real loader, writers and commands on neighbouring files: what they print, write, refuse and exit with |
+//! | frames | real peers without sockets on neighbouring files, with the outputs of all mechanisms frozen: the bytes they exchange |
 
 mod artefacts;
 mod compare;
+mod frames;
 mod neighbours;
 mod records;
 mod replay;
@@ -21,6 +23,7 @@ use crate::private;
 use crate::train::Halt;
 pub use artefacts::{ArtefactAudit, Start, audit_artefacts};
 pub use compare::Ended;
+pub use frames::{FrameAudit, Noises, Overheard, Peers, audit_frames};
 pub use replay::ReplayAudit;
 pub use runs::RunAudit;
 use serde::Serialize;
@@ -91,6 +94,8 @@ pub enum Flaw {
     FilesMove,
     /// What a command prints depends on a record other than through releases.
     OutputMoves,
+    /// What real peers exchange depends on a record other than through releases: bytes, lengths or numbers of frames.
+    FramesMove,
 }
 
 /// One kind of flaw: the first that was found, and how many.
@@ -137,6 +142,8 @@ pub struct Audit {
     pub replay: ReplayAudit,
     /// Artefacts, where they were looked at.
     pub artefacts: Option<ArtefactAudit>,
+    /// Frames of real peers, where they were looked at.
+    pub frames: Option<FrameAudit>,
     /// What is wrong. Empty: the claim is not refuted.
     pub findings: Vec<Finding>,
 }
@@ -150,6 +157,16 @@ impl Audit {
     /// With what the artefacts came to.
     pub fn add_artefacts(&mut self, (artefacts, findings): (ArtefactAudit, Vec<Finding>)) {
         self.artefacts = Some(artefacts);
+        self.add(findings);
+    }
+
+    /// With what the frames of real peers came to.
+    pub fn add_frames(&mut self, (frames, findings): (FrameAudit, Vec<Finding>)) {
+        self.frames = Some(frames);
+        self.add(findings);
+    }
+
+    fn add(&mut self, findings: Vec<Finding>) {
         for finding in findings {
             match self.findings.iter_mut().find(|known| known.flaw == finding.flaw) {
                 Some(known) => known.count += finding.count,
@@ -186,6 +203,7 @@ pub fn audit(loaded: &Loaded, settings: AuditSettings, watch: Watch<'_>) -> Resu
                 run,
                 replay,
                 artefacts: None,
+                frames: None,
                 findings,
             })
         }

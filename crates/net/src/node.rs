@@ -13,12 +13,13 @@ use crate::group::Group;
 use crate::store::{Heard, Numbered, Owner, SavedLetter, Step, Store, StoreError};
 use sottovoce_core::wire::NUMBER_MAX;
 use sottovoce_core::{Algorithm, CannotResume, Coin, Cx, Neighbours, Outbox, Posts, Rows, Time, UNHEARD};
-use sottovoce_privacy::{Gate, Ledger, NoEntropy, OtherPlan, Plan, Secret};
+use sottovoce_privacy::{Gate, NoEntropy, Noise, OtherPlan, Plan, Secret};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use thiserror::Error;
 
 mod conversation;
+mod view;
 
 pub use conversation::Outgoing;
 
@@ -118,14 +119,27 @@ pub struct Counters {
     pub letters_lost: u64,
 }
 
-/// One peer.
-pub struct Node<'d, A: Algorithm, D> {
+/// One peer. Its noise is secret, unless an audit or a test opened it with other noise ([`Node::open_with`]).
+///
+/// **Architecture invariant:** a node with any noise but [`Secret`] is never on a network. [`Peer::start`](crate::peer::Peer::start) is the
+/// only way from a node to sockets, and takes no other:
+///
+/// ```compile_fail
+/// use sottovoce_core::Algorithm;
+/// use sottovoce_net::{disk::FileDisk, node::Node, peer::{Peer, Settings}};
+/// use sottovoce_privacy::Simulated;
+///
+/// async fn start<A: Algorithm>(node: Node<'_, A, FileDisk, Simulated>, settings: Settings) {
+///     let _ = Peer::start(node, settings).await; // with `Node<'_, A, FileDisk>` this compiles
+/// }
+/// ```
+pub struct Node<'d, A: Algorithm, D, N = Secret> {
     algorithm: &'d A,
     data: A::Data<'d>,
     group: Group,
     rules: Rules,
     store: Store<D>,
-    gate: Gate<Secret>,
+    gate: Gate<N>,
     phase: Phase<A::State>,
     /// By position of the neighbour.
     others: Vec<Other>,
@@ -197,8 +211,25 @@ pub struct Neighbour<'n> {
 }
 
 impl<'d, A: Algorithm, D: Disk> Node<'d, A, D> {
-    /// Opens a peer's store, or begins one. Nothing is computed and nothing can be said before [`Node::wake`].
+    /// Opens a peer's store, or begins one. Nothing is computed and nothing can be said before [`Node::wake`]. Noise comes from the
+    /// system's entropy.
     pub fn open(
+        algorithm: &'d A,
+        data: A::Data<'d>,
+        group: Group,
+        rules: Rules,
+        owner: &Owner,
+        disk: D,
+    ) -> Result<Self, Fault> {
+        Node::open_with(Secret::from_os()?, algorithm, data, group, rules, owner, disk)
+    }
+}
+
+impl<'d, A: Algorithm, D: Disk, N: Noise + 'static> Node<'d, A, D, N> {
+    /// The same as [`Node::open`] with noise that may be known or repeated, for audits and tests. No such node reaches a network: the
+    /// type of its noise says what it is.
+    pub fn open_with(
+        noise: N,
         algorithm: &'d A,
         data: A::Data<'d>,
         group: Group,
@@ -209,7 +240,7 @@ impl<'d, A: Algorithm, D: Disk> Node<'d, A, D> {
         let (store, saved) = Store::open(disk, owner)?;
         let (count, len) = (group.peers().len(), algorithm.post_len());
         let ledger = saved.as_ref().map(|step| step.ledger.clone()).unwrap_or_default();
-        let gate = Gate::resumed(rules.plan.clone(), ledger, Secret::from_os()?)?;
+        let gate = Gate::resumed(rules.plan.clone(), ledger, noise)?;
         let mut node = Node {
             algorithm,
             data,
@@ -465,90 +496,6 @@ impl<'d, A: Algorithm, D: Disk> Node<'d, A, D> {
             }
             _ => Ok(()),
         }
-    }
-
-    /// The agent's model, for its owner; none before it has entered.
-    pub fn model(&self) -> Option<&[f64]> {
-        let own: &[f64] = if self.versions.row_len() == 0 { &[] } else { self.versions.row(self.mine as usize) };
-        match &self.phase {
-            Phase::Awake(state) => Some(self.algorithm.model(state, own)),
-            _ => None,
-        }
-    }
-
-    /// What has been released so far.
-    pub fn ledger(&self) -> &Ledger {
-        self.gate.ledger()
-    }
-
-    /// Whom it learns with.
-    pub fn group(&self) -> &Group {
-        &self.group
-    }
-
-    /// Its neighbours, by position.
-    pub fn neighbours(&self) -> impl Iterator<Item = Neighbour<'_>> {
-        let heard = |k: usize| (self.seen[k] != UNHEARD).then(|| self.versions.row(self.seen[k] as usize));
-        self.others.iter().enumerate().map(move |(k, other)| Neighbour {
-            name: self.group.name(k),
-            weight: self.group.peers().edge(k).weight,
-            post: other.seen.post,
-            points: other.points,
-            values: heard(k),
-        })
-    }
-
-    /// What happened.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    /// Wakes so far, in all processes.
-    pub fn wakes(&self) -> u64 {
-        self.wakes
-    }
-
-    /// The largest change of a coordinate at the last wake, if there was one in this process.
-    pub fn moved(&self) -> Option<f64> {
-        self.moved.is_finite().then_some(self.moved)
-    }
-
-    /// How many releases its plan has; none without privacy.
-    pub fn planned(&self) -> Option<u64> {
-        self.rules.plan.as_ref().map(|plan| plan.releases())
-    }
-
-    /// Events so far, in all processes.
-    pub fn events_so_far(&self) -> u64 {
-        self.events
-    }
-
-    /// The number of its last post; zero before the first.
-    pub fn post_number(&self) -> u64 {
-        self.post_number
-    }
-
-    /// The highest number of a message.
-    pub fn last_number(&self) -> u64 {
-        self.last_number
-    }
-
-    /// Whether it still asks what others have seen.
-    pub fn is_asking(&self) -> bool {
-        matches!(self.phase, Phase::Asking(_))
-    }
-
-    /// Whether it has nothing to do: it and its neighbours have not moved for a while, or it has had all its wakes, or, where these
-    /// are not counted, its plan is done.
-    pub fn is_quiet(&self) -> bool {
-        let planned = || self.rules.plan.as_ref().is_some_and(|plan| self.gate.ledger().releases() == plan.releases());
-        let still = self.rules.tolerance.is_some() && self.still >= STILL_WAKES;
-        !self.is_asking() && (still || self.rules.wakes_max.map_or_else(planned, |most| self.wakes >= most))
-    }
-
-    /// Whether every neighbour has got everything.
-    pub fn is_delivered(&self) -> bool {
-        self.others.iter().all(|other| other.letters.is_empty() && !other.wants_post)
     }
 }
 

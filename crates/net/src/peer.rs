@@ -117,7 +117,7 @@ enum Sent {
 type UnderWay = FuturesUnordered<BoxFuture<'static, Returned>>;
 
 impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
-    /// Begins to listen, and to look for others.
+    /// Begins to listen, and to look for others. The node's noise is secret, by its type.
     pub async fn start(node: Node<'d, A, D>, settings: Settings) -> Result<Self, PeerError> {
         let Settings { identity, mut transport, keys, interval, frames_per_second, seed } = settings;
         let group: &Group = node.group();

@@ -99,7 +99,9 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     }
     let budget = arguments.budget.as_ref().map(std::path::absolute).transpose();
     let budget = budget.map_err(|error| Mistake::new(format!("--budget: {error}")))?;
-    let folders = lay_out(&folder, &loaded, &shares(&task, &loaded)?, arguments.interval, budget.as_deref())?;
+    let (peers, ports) = (folder.path().join("peers"), free_ports(loaded.names.len())?);
+    let shares = shares(&task, &loaded)?;
+    let folders = lay_out(&peers, &loaded, &shares, &ports, arguments.interval, budget.as_deref())?;
     let instance = budget.as_ref().map(|_| new_instance()).transpose()?;
     if let (Some(budget), Some(instance)) = (&budget, instance) {
         // PRIVACY: one charge for all agents, because each row is with one of them; peers find it by its instance.
@@ -128,23 +130,22 @@ fn peer_id(k: usize) -> sottovoce_core::PeerId {
     sottovoce_core::PeerId(k as u32)
 }
 
-/// Makes the folder of each peer. Returns where they are.
-fn lay_out(
-    folder: &Folder,
+/// Makes the folder of each peer below `peers`. Returns where they are.
+pub fn lay_out(
+    peers: &Path,
     loaded: &Loaded,
     shares: &[Share],
+    ports: &[u16],
     interval: f64,
     budget: Option<&Path>,
 ) -> Result<Vec<PathBuf>, Mistake> {
-    let peers = folder.path().join("peers");
     let cannot = |path: &Path| {
         let path = path.to_owned();
         move |error: std::io::Error| Mistake::io(&path, "written", &error)
     };
-    make_private_folder(&peers).map_err(cannot(&peers))?;
+    make_private_folder(peers).map_err(cannot(peers))?;
     let write = |file: PathBuf, text: &str| std::fs::write(&file, text).map_err(cannot(&file));
     write(peers.join("task.toml"), &loaded.task.to_toml())?;
-    let ports = free_ports(loaded.names.len())?;
     let (mut folders, mut ids) = (Vec::new(), Vec::new());
     for (k, name) in loaded.names.iter().enumerate() {
         let place = peers.join(folder_name(name, k));

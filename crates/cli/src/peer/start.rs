@@ -130,15 +130,7 @@ impl Visitor for Run<'_> {
         // Who has which coins need not be secret, but must not be the same for all.
         let id = identity.id().to_bytes();
         let seed = u64::from_le_bytes(id[id.len() - 8..].try_into().expect("a key has more than eight bytes"));
-        let rules = Rules {
-            seed,
-            plan: one.plan(),
-            points: one.shard().points.len() as u64,
-            witnesses: one.witnesses(file),
-            wakes_max: one.wakes_max(),
-            tolerance: one.loaded.task.run.tolerance,
-            pull_limit: file.pull_limit,
-        };
+        let rules = rules(file, one, seed);
         let node = Node::open(algorithm, one.shard(), group, rules, &owner(one, &identity), disk)
             .map_err(|fault| Mistake::file(&file.store, fault.to_string()))?;
         let settings = Settings {
@@ -152,6 +144,19 @@ impl Visitor for Run<'_> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| Mistake::new(format!("threads cannot be started: {error}")))?;
         runtime.block_on(serve(arguments, file, one, node, settings))
+    }
+}
+
+/// What a peer does, for whom, and how far it may go; its coins follow from the seed.
+pub fn rules(file: &PeerFile, one: &One, seed: u64) -> Rules {
+    Rules {
+        seed,
+        plan: one.plan(),
+        points: one.shard().points.len() as u64,
+        witnesses: one.witnesses(file),
+        wakes_max: one.wakes_max(),
+        tolerance: one.loaded.task.run.tolerance,
+        pull_limit: file.pull_limit,
     }
 }
 
@@ -212,7 +217,7 @@ fn ask_to_stop(owner: &mpsc::Sender<Ask>) {
 
 /// Who is there: this peer and its neighbours, in the order of their names, and their keys. Where the graph is learned, everyone is a
 /// neighbour.
-fn group(file: &PeerFile, one: &One, identity: &Identity) -> Result<(Group, Vec<Key>), Mistake> {
+pub fn group(file: &PeerFile, one: &One, identity: &Identity) -> Result<(Group, Vec<Key>), Mistake> {
     let mut keys = Vec::new();
     for name in &one.loaded.names {
         keys.push(match file.neighbours.iter().find(|neighbour| neighbour.agent == *name) {

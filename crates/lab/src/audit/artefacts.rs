@@ -117,12 +117,12 @@ pub fn audit_artefacts(
 }
 
 /// A folder with a copy of the task, its data and its graph. Every run uses the same paths, so that whatever names one is the same.
-struct Stage {
-    place: tempfile::TempDir,
-    task: Task,
+pub(super) struct Stage {
+    pub place: tempfile::TempDir,
+    pub task: Task,
     table: Table,
     /// Whose record is replaced, and which.
-    target: String,
+    pub target: String,
     row: usize,
 }
 
@@ -134,7 +134,7 @@ struct Left {
 }
 
 impl Stage {
-    fn new(loaded: &Loaded, audit: &mut ArtefactAudit) -> Result<Option<Self>, Mistake> {
+    pub fn new(loaded: &Loaded, audit: &mut ArtefactAudit) -> Result<Option<Self>, Mistake> {
         let problem = &loaded.problem;
         let has_both = |id: &PeerId| problem.data.size(*id) > 1 && !problem.graph.peers(*id).is_empty();
         let Some(target) = (0..problem.agents() as u32).map(PeerId).find(has_both) else {

@@ -5,6 +5,7 @@ use crate::disk::Disk;
 use crate::frame::{Answer, Card, Post, Question, Refusal};
 use sottovoce_core::wire::{self, Numbers};
 use sottovoce_core::{Algorithm, PeerId, Wire};
+use sottovoce_privacy::Noise;
 
 /// A frame for one neighbour.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub struct Outgoing {
     pub frame: Vec<u8>,
 }
 
-impl<A: Algorithm, D: Disk> Node<'_, A, D> {
+impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
     /// What to ask a neighbour when a connection to it is made.
     pub fn hello(&self) -> Vec<u8> {
         Question::Hello(self.card()).encode()
