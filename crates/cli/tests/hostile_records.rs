@@ -201,7 +201,7 @@ fn the_owner_can_see_what_was_moved_and_what_is_public_is_still_refused() {
         write(place.path(), "train.csv", file);
         assert!(refused(place.path(), "train task.toml --out run").contains(says), "{file}");
     }
-    write(place.path(), "task.toml", &task("", "", "").split("[privacy]").next().expect("a head").to_owned());
+    write(place.path(), "task.toml", task("", "", "").split("[privacy]").next().expect("a head"));
     assert!(refused(place.path(), "data check task.toml").contains("a task without [privacy] moves nothing"));
     write(place.path(), "train.csv", &train(",7,1e80,text"));
     assert!(refused(place.path(), "train task.toml --out run").contains("train.csv, line 4: label is 7; accepted"));

@@ -28,7 +28,7 @@ impl Raw {
     }
 }
 
-/// Reads the rows of a task. Labels are checked against the loss, and 0 becomes -1 for a classification. With [privacy] nothing that a
+/// Reads the rows of a task. Labels are checked against the loss, and 0 becomes -1 for a classification. With `[privacy]` nothing that a
 /// record holds is refused ([`private_rows`]).
 pub fn read(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
     if task.privacy.is_some() {
@@ -191,6 +191,9 @@ impl Labels {
     }
 }
 
+/// By agent: the ids of its training rows, as they stand in the file.
+pub type RecordNames = Vec<Vec<Box<[u8]>>>;
+
 /// Everyone's points, agents in the order of their names.
 #[derive(Debug)]
 pub struct Prepared {
@@ -201,7 +204,7 @@ pub struct Prepared {
     /// One name for each coordinate of a model.
     pub feature_names: Vec<String>,
     /// The ids of each agent's training rows, where the task names a column of ids.
-    pub records: Option<Vec<Vec<Box<[u8]>>>>,
+    pub records: Option<RecordNames>,
 }
 
 /// Groups rows by agent, normalizes, shrinks to the bound of a private task, splits and appends the intercept. `place` gives each

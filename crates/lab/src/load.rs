@@ -1,6 +1,6 @@
 //! From a task to a problem that is ready to run.
 
-use crate::data::Prepared;
+use crate::data::{Prepared, RecordNames};
 use crate::error::Mistake;
 use crate::learned::{Known, Plain};
 use crate::plot::number;
@@ -32,7 +32,7 @@ pub struct Loaded {
     /// What each agent with data and a neighbour will release, when the task is private.
     pub plan: Option<Arc<Plan>>,
     /// The ids of each agent's training rows, where the task names a column of ids. They never leave.
-    pub records: Option<Arc<Vec<Vec<Box<[u8]>>>>>,
+    pub records: Option<Arc<RecordNames>>,
 }
 
 impl Loaded {

@@ -329,8 +329,7 @@ pub fn read_any_points(
     record: Option<&str>,
     mut label: impl FnMut(f64, At<'_>) -> Result<f64, Mistake>,
 ) -> Result<Rows, Mistake> {
-    let mut rows = Rows::default();
-    rows.records = record.map(|_| Vec::new());
+    let mut rows = Rows { records: record.map(|_| Vec::new()), ..Rows::default() };
     let Rows { owners, labels, features, columns, records, .. } = &mut rows;
     let mut last: (Vec<u8>, u32) = (Vec::new(), 0);
     read_csv(

@@ -92,6 +92,9 @@ pub struct Book {
 /// The entries that a record is in by name, and with how many rows.
 type History = Vec<(usize, u64)>;
 
+/// Whether a record with such a history may take part with so many rows.
+type Answers<'h> = BTreeMap<(&'h [(usize, u64)], u64), bool>;
+
 impl Book {
     /// What was charged, in its order.
     pub fn entries(&self) -> &[Entry] {
@@ -149,7 +152,7 @@ impl Book {
                 Err(Refused::Spent { tasks, before, after, epsilon, delta })
             }
             TaskRows::Named(records) => {
-                let mut known: BTreeMap<(&[(usize, u64)], u64), bool> = BTreeMap::new();
+                let mut known = Answers::new();
                 // PRIVACY: whether a record is void follows from the plans so far and from its own numbers of rows, never from what its rows
                 // say; and it changes nothing for any other record.
                 let mut allowed = |record: &RecordId, rows: u64| {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// nobody is charged for predictions, and whoever may ask for many of them learns the model, and from it about records. Predictions of a
 /// home model must stay with its owner; use --broadcast for those that others may see.
 ///
-/// Without [privacy] exact models leave the peer anyway, and the exact margin is printed, too.
+/// In a task without privacy exact models leave the peer anyway, and the exact margin is printed, too.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The peer's folder
