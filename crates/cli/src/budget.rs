@@ -11,9 +11,9 @@ use sottovoce_lab::run_folder::Epsilon;
 use sottovoce_net::book::{self, BookError, BookFile, Key, record_id};
 use sottovoce_net::disk::FileDisk;
 use sottovoce_net::store::{Owner, Store};
-use sottovoce_privacy::odometer::{Book, Entry, Instance, TaskRows};
+use sottovoce_privacy::odometer::{Book, Entry, Instance, RecordId, TaskRows};
 use sottovoce_privacy::{Accountant, Filter, Ledger, Tight, least_limit};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The delta at which a source without a limit is shown.
@@ -47,19 +47,29 @@ pub struct Arguments {
 pub struct Charged {
     key: Key,
     entry: Entry,
+    /// Records about which nothing is released.
+    untold: BTreeSet<RecordId>,
     /// What the source has spent in all, in a line.
     pub said: String,
 }
 
 impl Charged {
-    /// Whether any record is void.
-    pub fn has_void(&self) -> bool {
-        !self.entry.void.is_empty()
+    /// Whether records have ids, so that rows must be loaded again by what was charged.
+    pub fn has_ids(&self) -> bool {
+        matches!(self.entry.charged, TaskRows::Named(_))
     }
 
     /// Whether the record with this id is void in this task.
     pub fn is_void(&self, id: &[u8]) -> bool {
-        self.entry.void.contains(&record_id(&self.key, id))
+        match &self.entry.charged {
+            TaskRows::Unnamed(_) => false,
+            // PRIVACY: void unless it was charged, also where the book has never heard of the id: a file that has changed meanwhile, or an id
+            // that was damaged on its way, gets nothing for nothing.
+            TaskRows::Named(charged) => {
+                let record = record_id(&self.key, id);
+                !charged.contains_key(&record) && !self.untold.contains(&record)
+            }
+        }
     }
 }
 
@@ -96,8 +106,9 @@ pub fn charge(folder: &Path, instance: Instance, loaded: &Loaded) -> Result<Opti
         }
     };
     let entry = file.charge(instance, &loaded.task.name, plan, rows).map_err(refused(folder))?.clone();
+    let untold = sottovoce_lab::budget::untold(loaded).iter().map(|id| record_id(&key, id)).collect();
     let delta = loaded.task.privacy.map_or(DELTA, |privacy| privacy.delta);
-    Ok(Some(Charged { key, entry, said: Spent::of(file.book(), delta).in_words(file.book()) }))
+    Ok(Some(Charged { key, entry, untold, said: Spent::of(file.book(), delta).in_words(file.book()) }))
 }
 
 /// The same for a peer, whose store's lock is held. A store and its instance belong together: an empty store is a new instance.
@@ -135,7 +146,12 @@ pub fn recorded(file: &PeerFile) -> Result<Option<Charged>, Mistake> {
     let cannot = |error: std::io::Error| Mistake::io(&file.store, "read", &error);
     let Some(instance) = book::instance(&file.store).map_err(cannot)? else { return Ok(None) };
     let Some((book, key)) = book::look(&file.budget).map_err(refused(&file.budget))? else { return Ok(None) };
-    Ok(book.entry(&instance).map(|entry| Charged { key, entry: entry.clone(), said: String::new() }))
+    Ok(book.entry(&instance).map(|entry| Charged {
+        key,
+        entry: entry.clone(),
+        untold: BTreeSet::new(),
+        said: String::new(),
+    }))
 }
 
 /// What the source of a peer has spent, for its owner: in words, and as JSON. None where nothing was ever charged.

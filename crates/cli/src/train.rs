@@ -111,7 +111,7 @@ fn charged(loaded: Loaded, task: &Task, arguments: &Arguments, output: Output) -
     if !output.quiet && !output.json {
         screen::say(format!("Source: {}.", charged.said))?;
     }
-    if charged.has_void() { load_without(task, &|id| charged.is_void(id)) } else { Ok(loaded) }
+    if charged.has_ids() { load_without(task, &|id| charged.is_void(id)) } else { Ok(loaded) }
 }
 
 /// The pictures of a private run that need more runs; none for others.

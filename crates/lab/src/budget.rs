@@ -4,7 +4,7 @@ use crate::load::Loaded;
 use crate::task::Algorithm;
 use sottovoce_core::PeerId;
 use sottovoce_privacy::{Charge, Event, Ledger, odometer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The rows about which a run may release something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +42,16 @@ pub fn charge(loaded: &Loaded) -> Option<(Ledger, ChargedRows)> {
         ChargedRows::Named(rows) => rows.is_empty(),
     };
     (plan.releases() > 0 && !is_empty).then_some((plan, rows))
+}
+
+/// The ids of records about which a run releases nothing, because none of their agents has a neighbour. They are not charged, and not void.
+pub fn untold(loaded: &Loaded) -> BTreeSet<Box<[u8]>> {
+    let mut untold: BTreeSet<Box<[u8]>> =
+        loaded.records.iter().flat_map(|records| records.iter().flatten()).cloned().collect();
+    if let Some((_, ChargedRows::Named(told))) = charge(loaded) {
+        untold.retain(|id| !told.contains_key(id));
+    }
+    untold
 }
 
 #[cfg(test)]
@@ -86,15 +96,15 @@ mod tests {
         assert_eq!(charge(&self::loaded(&alone, ROWS, &[]).expect("good")), None, "whoever is alone tells nothing");
     }
 
-    /// Whatever the rows of a void record say, everything that is loaded is the same to the bit: training and test points, the constant of
-    /// the intercept, and all that is computed from them.
+    /// Whatever the rows of a void record say, all that is learned from is the same to the bit: training points, the constant of the
+    /// intercept, and all that is computed from them. Test points are scored as they are.
     #[test]
     fn what_a_void_record_says_changes_nothing() {
         let edited = ROWS.replace("p1,1,0.5,0.25", "p1,-1,0.75,-0.5").replace("p1,-1,0.25,0.5", "p1,1,0,0.0625");
         assert_ne!(edited, ROWS);
         let of = |rows: &str, void: &[&str]| {
             let loaded = loaded(TASK, rows, void).expect("good");
-            (format!("{:?} {:?} {:?}", loaded.problem, loaded.test, loaded.plan), loaded)
+            (format!("{:?} {:?}", loaded.problem, loaded.plan), loaded)
         };
         assert_ne!(of(ROWS, &[]).0, of(&edited, &[]).0);
         assert_eq!(of(ROWS, &["p1"]).0, of(&edited, &["p1"]).0);

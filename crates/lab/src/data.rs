@@ -20,11 +20,10 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// Puts public constants in place of what the rows of some records say, before anything is computed from them.
-    pub fn make_void(&mut self, loss: Loss, is_void: &dyn Fn(&[u8]) -> bool) {
-        let label = if loss.is_classification() { 1.0 } else { 0.0 };
-        self.train.make_void(label, is_void);
-        self.test.iter_mut().for_each(|test| test.make_void(label, is_void));
+    /// Marks the training rows of some records as void: public constants stand in their place before anything is computed from them.
+    /// Test rows are part of no release.
+    pub fn make_void(&mut self, is_void: &dyn Fn(&[u8]) -> bool) {
+        self.train.make_void(is_void);
     }
 }
 
@@ -231,13 +230,13 @@ pub fn prepare(raw: Raw, task: &Task, names: &[String], place: &[u32]) -> Prepar
             }
         };
         let Test::Split { share, seed } = task.data.test else {
-            scratch.push(&mut train, &raw.train, rows, shape, &task.model);
+            scratch.push_training(&mut train, &raw.train, rows, shape, &task.model);
             note(rows);
             continue;
         };
         let (kept, aside) = split(rows, share, seed, name);
         note(&kept);
-        scratch.push(&mut train, &raw.train, &kept, shape, &task.model);
+        scratch.push_training(&mut train, &raw.train, &kept, shape, &task.model);
         if let Some(test) = &mut test {
             scratch.push(test, &raw.train, &aside, shape, &task.model);
         }
@@ -288,7 +287,26 @@ struct Scratch {
 }
 
 impl Scratch {
+    /// Adds an agent's test points.
     fn push(&mut self, to: &mut Dataset, from: &Rows, rows: &[usize], shape: Shape, model: &Model) {
+        self.gather(from, rows, shape, model);
+        to.push_agent(&self.features, &self.labels);
+    }
+
+    /// Adds an agent's training points. A void row says nothing, not even the constant of the intercept.
+    fn push_training(&mut self, to: &mut Dataset, from: &Rows, rows: &[usize], shape: Shape, model: &Model) {
+        self.gather(from, rows, shape, model);
+        let width = to.dimension();
+        let label = if model.loss.is_classification() { 1.0 } else { 0.0 };
+        // PRIVACY: nothing has been computed from these rows together with others, and nothing that they say is left.
+        for (k, _) in rows.iter().enumerate().filter(|(_, row)| from.is_void(**row)) {
+            self.features[k * width..(k + 1) * width].fill(0.0);
+            self.labels[k] = label;
+        }
+        to.push_agent(&self.features, &self.labels);
+    }
+
+    fn gather(&mut self, from: &Rows, rows: &[usize], shape: Shape, model: &Model) {
         let p = from.columns.len();
         self.features.clear();
         self.labels.clear();
@@ -298,11 +316,9 @@ impl Scratch {
             let x = &mut self.features[start..];
             shrink(x, shape.normalize);
             shape.limit.map(|limit| limit.apply(x));
-            // A void row says nothing, not even the constant.
-            self.features.extend(model.intercept.map(|constant| if from.is_void(row) { 0.0 } else { constant }));
+            self.features.extend(model.intercept);
             self.labels.push(from.labels[row]);
         }
-        to.push_agent(&self.features, &self.labels);
     }
 }
 

@@ -99,7 +99,7 @@ pub fn load(task: &Task) -> Result<Loaded, Mistake> {
 pub fn load_without(task: &Task, is_void: &dyn Fn(&[u8]) -> bool) -> Result<Loaded, Mistake> {
     let mut numbers = Names::default();
     let mut raw = data::read(task, &mut numbers)?;
-    raw.make_void(task.model.loss, is_void);
+    raw.make_void(is_void);
     let with_rows = numbers.len();
     let graph_rows = graph::read(task, &mut numbers)?;
     let known_rows = learned::read(task, &mut numbers)?;

@@ -158,15 +158,10 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Puts public constants in place of what the rows of some records say: zeros, and this label.
-    pub fn make_void(&mut self, label: f64, is_void: impl Fn(&[u8]) -> bool) {
-        let Some(records) = &self.records else { return };
-        self.void = records.iter().map(|id| is_void(id)).collect();
-        let width = self.columns.len();
-        // PRIVACY: nothing has been computed from these rows, and nothing that they say is left.
-        for row in (0..self.void.len()).filter(|&row| self.void[row]) {
-            self.features[row * width..(row + 1) * width].fill(0.0);
-            self.labels[row] = label;
+    /// Marks the rows of some records.
+    pub fn make_void(&mut self, is_void: impl Fn(&[u8]) -> bool) {
+        if let Some(records) = &self.records {
+            self.void = records.iter().map(|id| is_void(id)).collect();
         }
     }
 

@@ -71,6 +71,12 @@ pub enum Refused {
         /// The limit.
         delta: f64,
     },
+    /// How many rows of an unnamed task a record was cannot be told.
+    #[error(
+        "the source has a limit, and tasks without data.record were charged to it, in which a record may have had any number of rows; \
+         accepted: a task without data.record, or a budget folder of its own"
+    )]
+    Named,
     /// What a row without a name has spent cannot be told from public facts.
     #[error("the source has a limit and knows its records by their ids; accepted: a task with data.record")]
     Unnamed,
@@ -152,6 +158,9 @@ impl Book {
                 Err(Refused::Spent { tasks, before, after, epsilon, delta })
             }
             TaskRows::Named(records) => {
+                if self.entries.iter().any(|entry| matches!(entry.charged, TaskRows::Unnamed(_))) {
+                    return Err(Refused::Named);
+                }
                 let mut known = Answers::new();
                 // PRIVACY: whether a record is void follows from the plans so far and from its own numbers of rows, never from what its rows
                 // say; and it changes nothing for any other record.
@@ -286,6 +295,8 @@ mod tests {
         // Who was void is not charged, and stays within the limit.
         assert_eq!(with_names.of_record(&[1; 16]).releases(), 3 * third.releases());
         assert_eq!(with_names.admit([9; 16], "t", third.clone(), TaskRows::Unnamed(1)), Err(Refused::Unnamed));
+        // A record may have been any number of the rows of a task without names.
+        assert_eq!(unnamed.admit([9; 16], "t", plan(1e6, 1), named([(1, 1)])), Err(Refused::Named));
         let exact = Ledger::from_charges([Charge::new(Event::Reveal, 1)]).expect("valid");
         assert!(matches!(with_names.admit([9; 16], "t", exact, named([(1, 1)])), Err(Refused::Exact { .. })));
     }

@@ -144,8 +144,8 @@ pub fn lay_out(
         move |error: std::io::Error| Mistake::io(&path, "written", &error)
     };
     make_private_folder(peers).map_err(cannot(peers))?;
-    let write = |file: PathBuf, text: &str| std::fs::write(&file, text).map_err(cannot(&file));
-    write(peers.join("task.toml"), &loaded.task.to_toml())?;
+    let write = |file: PathBuf, bytes: &[u8]| std::fs::write(&file, bytes).map_err(cannot(&file));
+    write(peers.join("task.toml"), loaded.task.to_toml().as_bytes())?;
     let (mut folders, mut ids) = (Vec::new(), Vec::new());
     for (k, name) in loaded.names.iter().enumerate() {
         let place = peers.join(folder_name(name, k));
@@ -178,7 +178,7 @@ pub fn lay_out(
         if let Some(test) = &shares[k].test {
             write(place.join("test.csv"), test)?;
         }
-        write(place.join(PEER_FILE), &text)?;
+        write(place.join(PEER_FILE), text.as_bytes())?;
     }
     Ok(folders)
 }

@@ -54,7 +54,7 @@ pub fn load_peer(file: &PeerFile) -> Result<One, Mistake> {
     if one.loaded.records.is_none() {
         return Ok(one);
     }
-    match crate::budget::recorded(file)?.filter(|charged| charged.has_void()) {
+    match crate::budget::recorded(file)?.filter(|charged| charged.has_ids()) {
         None => Ok(one),
         Some(charged) => load_without(file, &|id| charged.is_void(id)),
     }

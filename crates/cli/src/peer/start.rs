@@ -124,7 +124,7 @@ impl Visitor for Run<'_> {
         if let Some(charged) = &charged {
             tracing::info!("source: {}", charged.said);
         }
-        let without = charged.filter(|charged| charged.has_void());
+        let without = charged.filter(|charged| charged.has_ids());
         let without = without.map(|charged| load_without(file, &|id| charged.is_void(id))).transpose()?;
         let one = without.as_ref().unwrap_or(one);
         // Who has which coins need not be secret, but must not be the same for all.

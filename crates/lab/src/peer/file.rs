@@ -217,7 +217,9 @@ impl PeerFile {
             return Err(lines.mistake("serve-relay", what));
         }
         let data = points(config.data.ok_or_else(|| missing("data"))?, "data")?;
-        let beside = data.parent().unwrap_or(Path::new("")).join(BUDGET_FOLDER);
+        // A link to the data is no other data.
+        let place = std::fs::canonicalize(&data).unwrap_or_else(|_| data.clone());
+        let beside = place.parent().unwrap_or(Path::new("")).join(BUDGET_FOLDER);
         let or_default = |written: Option<String>, default: &str| written.unwrap_or_else(|| default.to_owned());
         Ok(PeerFile {
             source: file.to_owned(),

@@ -62,7 +62,7 @@ pub fn load_without(file: &PeerFile, is_void: &dyn Fn(&[u8]) -> bool) -> Result<
     let here = At { file: &file.source, place: Place::Line(1) };
     numbers.number(file.agent.as_bytes(), here)?;
     let mut raw = data::read_own(&task, &mut numbers)?;
-    raw.make_void(task.model.loss, is_void);
+    raw.make_void(is_void);
     if numbers.len() > 1 {
         let (own, other) = (quote(file.agent.as_bytes()), quote(numbers.name(1).as_bytes()));
         let what = format!("rows of agent {other}, which are not this peer's; accepted: rows of agent {own} only");
