@@ -11,7 +11,7 @@ use sottovoce_lab::artefacts::{Command, names};
 use sottovoce_lab::error::Mistake;
 use sottovoce_lab::facts::{GUARANTEE_IN_WORDS, Origin, PublicFacts, Traffic};
 use sottovoce_lab::folder::Folder;
-use sottovoce_lab::load::{Loaded, load};
+use sottovoce_lab::load::{Loaded, load, load_without};
 use sottovoce_lab::peer::{Gathered, PEER_FILE, PeerFile, Share, Tally, check_task, shares};
 use sottovoce_lab::plot::number;
 use sottovoce_lab::report::bound_or_infinity;
@@ -80,7 +80,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     let task = Task::read(&arguments.task)?;
     // Of either kind of run: one is replaced by the other.
     let folder = Folder::begin(&arguments.out.out, arguments.out.force, &names(Command::NetworkRevealed))?;
-    let loaded = load(&task)?;
+    let mut loaded = load(&task)?;
     check_task(&loaded.task)?;
     if let Some(k) = (0..loaded.names.len()).find(|&k| loaded.problem.graph.peers(peer_id(k)).is_empty()) {
         let what =
@@ -106,8 +106,14 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     if let (Some(budget), Some(instance)) = (&budget, instance) {
         // PRIVACY: one charge for all agents, because each row is with one of them; peers find it by its instance.
         let charged = charge(budget, instance, &loaded)?;
-        if let Some(charged) = charged.filter(|_| !output.quiet && !output.json) {
-            screen::say(format!("Source: {}.", charged.said))?;
+        if let Some(charged) = charged {
+            // What the record with the most rows has spent is the owner's to know: this output may be shown.
+            if loaded.records.is_none() && !output.quiet && !output.json {
+                screen::say(format!("Source: {}.", charged.said))?;
+            }
+            if charged.has_ids() && arguments.reveal {
+                loaded = load_without(&task, &|id| charged.is_void(id))?;
+            }
         }
     }
     let mut children = Children::start(&loaded.names, &folders, instance)?;

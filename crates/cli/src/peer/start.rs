@@ -121,7 +121,8 @@ impl Visitor for Run<'_> {
         // PRIVACY: everything that this instance of the task may ever release is charged to the source of the data, and safe, before the node
         // exists that could release it.
         let charged = budget::charge_peer(file, one, &owner(one, &identity), &mut disk, arguments.charged)?;
-        if let Some(charged) = &charged {
+        // What the record with the most rows has spent is the owner's to know, by `peer status`: a log may be shown.
+        if let Some(charged) = charged.as_ref().filter(|charged| !charged.has_ids()) {
             tracing::info!("source: {}", charged.said);
         }
         let without = charged.filter(|charged| charged.has_ids());
