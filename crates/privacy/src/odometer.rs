@@ -42,6 +42,23 @@ pub struct Entry {
     pub void: BTreeSet<RecordId>,
 }
 
+impl Entry {
+    /// Whether a task of this plan on these rows is what was charged. Void records are charged nothing, so their numbers of rows are not kept.
+    pub fn is_of(&self, task: &str, plan: &Ledger, rows: &TaskRows) -> bool {
+        let same_rows = match (&self.charged, rows) {
+            (TaskRows::Unnamed(charged), TaskRows::Unnamed(rows)) => charged == rows,
+            (TaskRows::Named(charged), TaskRows::Named(rows)) => {
+                rows.len() == charged.len() + self.void.len()
+                    && rows
+                        .iter()
+                        .all(|(id, rows)| charged.get(id).map_or(self.void.contains(id), |known| known == rows))
+            }
+            _ => false,
+        };
+        self.task == task && self.plan == *plan && same_rows
+    }
+}
+
 /// Why a task may not start. All of it follows from public facts.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Refused {
@@ -183,13 +200,7 @@ impl Book {
         self.of_history(self.of.get(record).map_or(&[], |history| history), None)
     }
 
-    /// Everything that was ever charged to anyone, as if one row had been in all tasks.
-    pub fn of_source(&self) -> Ledger {
-        let all = self.entries.iter().flat_map(|entry| charges(&entry.plan, 1));
-        Ledger::from_charges(all).expect("sums of counts that were checked")
-    }
-
-    /// The charges that different records have, and how many have them. Where no task named its rows, the source's, for no record.
+    /// The charges that different records have, and how many have them.
     pub fn distribution(&self) -> Vec<(Ledger, u64)> {
         let mut kinds: BTreeMap<&[(usize, u64)], u64> = BTreeMap::new();
         for history in self.of.values() {
@@ -198,10 +209,11 @@ impl Book {
         kinds.into_iter().map(|(history, records)| (self.of_history(history, None), records)).collect()
     }
 
-    /// The largest epsilon of any record by an accountant; the source's where no task named its rows.
+    /// The largest epsilon of any record by an accountant. Where no record was charged by name, what every row has spent: the tasks without
+    /// names. Records that were void in all others were charged nothing for them.
     pub fn worst(&self, epsilon: impl Fn(&Ledger) -> f64) -> f64 {
         if self.of.is_empty() {
-            return epsilon(&self.of_source());
+            return epsilon(&self.of_history(&[], None));
         }
         self.distribution().iter().map(|(ledger, _)| epsilon(ledger)).fold(0.0, f64::max)
     }
@@ -299,6 +311,38 @@ mod tests {
         assert_eq!(unnamed.admit([9; 16], "t", plan(1e6, 1), named([(1, 1)])), Err(Refused::Named));
         let exact = Ledger::from_charges([Charge::new(Event::Reveal, 1)]).expect("valid");
         assert!(matches!(with_names.admit([9; 16], "t", exact, named([(1, 1)])), Err(Refused::Exact { .. })));
+    }
+
+    #[test]
+    fn a_source_whose_named_records_were_all_void_has_spent_what_the_tasks_without_names_did() {
+        let mut book = Book::default();
+        book.limit(Filter::new(1.0, 1e-6).expect("a limit"));
+        let cheap = run(&mut book, 1, plan(50.0, 1), TaskRows::Unnamed(4)).expect("within the limit").plan;
+        let entry = run(&mut book, 2, plan(0.5, 9), named([(1, 1), (2, 1)])).expect("it always starts");
+        assert_eq!((entry.charged, entry.void.len()), (named([]), 2));
+        let filter = *book.filter().expect("a limit");
+        assert_eq!(book.worst(|ledger| filter.used(ledger)), filter.used(&cheap));
+    }
+
+    #[test]
+    fn an_entry_is_of_its_plan_and_rows_alone() {
+        let mut book = Book::default();
+        book.limit(Filter::new(1.0, 1e-6).expect("a limit"));
+        let rows = named([(1, 1), (2, 30)]);
+        let entry = run(&mut book, 1, plan(20.0, 1), rows.clone()).expect("it always starts");
+        assert_eq!((entry.charged.clone(), entry.void.len()), (named([(1, 1)]), 1));
+        assert!(entry.is_of("t", &plan(20.0, 1), &rows));
+        for (task, plan, rows) in [
+            ("u", plan(20.0, 1), rows.clone()),
+            ("t", plan(20.0, 2), rows),
+            ("t", plan(20.0, 1), named([(1, 2), (2, 30)])),
+            ("t", plan(20.0, 1), named([(1, 1)])),
+            ("t", plan(20.0, 1), named([(1, 1), (3, 30)])),
+            ("t", plan(20.0, 1), named([(1, 1), (2, 30), (3, 1)])),
+            ("t", plan(20.0, 1), TaskRows::Unnamed(31)),
+        ] {
+            assert!(!entry.is_of(task, &plan, &rows), "{task} {plan:?} {rows:?}");
+        }
     }
 
     /// Two rows of one record, replaced together, move a value twice as far: four times the divergence under Gaussian noise.
