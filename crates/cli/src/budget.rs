@@ -1,16 +1,18 @@
 //! The odometer of a data source: charged before a task begins, and shown by `sottovoce privacy budget`.
 
+use crate::peer::owner;
 use crate::{Output, screen};
 use sottovoce_lab::budget::ChargedRows;
 use sottovoce_lab::error::Mistake;
 use sottovoce_lab::load::Loaded;
-use sottovoce_lab::peer::{One, PeerFile};
+use sottovoce_lab::peer::{One, PeerFile, load_without};
 use sottovoce_lab::plot::number;
 use sottovoce_lab::report::bound_or_infinity;
 use sottovoce_lab::run_folder::Epsilon;
-use sottovoce_net::book::{self, BookError, BookFile, Key, record_id};
-use sottovoce_net::disk::FileDisk;
-use sottovoce_net::store::{Owner, Store};
+use sottovoce_net::book::{self, Beside, BookError, BookFile, Key, record_id};
+use sottovoce_net::disk::{FileDisk, Glance};
+use sottovoce_net::store::{Store, StoreError};
+use sottovoce_net::transport::Identity;
 use sottovoce_privacy::odometer::{Book, Entry, Instance, RecordId, TaskRows};
 use sottovoce_privacy::{Accountant, Filter, Ledger, Tight, least_limit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +53,8 @@ pub struct Charged {
     untold: BTreeSet<RecordId>,
     /// What the source has spent in all, in a line.
     pub said: String,
+    /// That the folder is new, in a line: a name that is mistyped is a new folder too.
+    pub news: Option<String>,
 }
 
 impl Charged {
@@ -89,69 +93,188 @@ fn refused(folder: &Path) -> impl Fn(BookError) -> Mistake {
     move |error| Mistake::file(folder, error.to_string())
 }
 
-/// Charges an instance of a task to a source with its whole plan, unless it was charged before; none where it can release nothing.
-/// Returns when the charge is safe.
-pub fn charge(folder: &Path, instance: Instance, loaded: &Loaded) -> Result<Option<Charged>, Mistake> {
-    let Some((plan, rows)) = sottovoce_lab::budget::charge(loaded) else { return Ok(None) };
-    let mut file = BookFile::open(folder, fresh()?).map_err(refused(folder))?;
-    let key = *file.key();
-    let rows = match rows {
+/// Refuses a budget folder inside a folder that is about to be replaced, or that appears only at the end: it would be deleted.
+pub fn check_outside(folder: &Path, out: &Path) -> Result<(), Mistake> {
+    let cannot = |error: std::io::Error| Mistake::io(folder, "used", &error);
+    if !resolved(folder).map_err(cannot)?.starts_with(resolved(out).map_err(cannot)?) {
+        return Ok(());
+    }
+    let what = format!(
+        "is inside the output folder {}, which is replaced as a whole, so the budget would be lost; accepted: a budget folder elsewhere",
+        out.display()
+    );
+    Err(Mistake::file(folder, what))
+}
+
+/// A path as the system follows it, also where its end does not exist yet.
+fn resolved(path: &Path) -> std::io::Result<PathBuf> {
+    let mut resolved = PathBuf::new();
+    for part in std::path::absolute(path)?.components() {
+        match part {
+            std::path::Component::ParentDir => drop(resolved.pop()),
+            part => resolved.push(part),
+        }
+        // Follows a link; what is not there yet is none.
+        resolved = resolved.canonicalize().unwrap_or(resolved);
+    }
+    Ok(resolved)
+}
+
+fn open(folder: &Path, waits: impl FnOnce(String)) -> Result<BookFile<FileDisk>, Mistake> {
+    let waits = || waits(format!("waiting for another process that uses the budget {}", folder.display()));
+    BookFile::open_waiting(folder, fresh()?, book::PATIENCE, waits).map_err(refused(folder))
+}
+
+/// Rows by the names that a book has for their ids.
+fn named(key: &Key, rows: ChargedRows) -> TaskRows {
+    match rows {
         ChargedRows::Unnamed(rows) => TaskRows::Unnamed(rows),
         ChargedRows::Named(ids) => {
             let mut records = BTreeMap::new();
             for (id, rows) in ids {
-                *records.entry(record_id(&key, &id)).or_default() += rows;
+                *records.entry(record_id(key, &id)).or_default() += rows;
             }
             TaskRows::Named(records)
         }
-    };
-    let entry = file.charge(instance, &loaded.task.name, plan, rows).map_err(refused(folder))?.clone();
-    let untold = sottovoce_lab::budget::untold(loaded).iter().map(|id| record_id(&key, id)).collect();
-    let delta = loaded.task.privacy.map_or(DELTA, |privacy| privacy.delta);
-    Ok(Some(Charged { key, entry, untold, said: Spent::of(file.book(), delta).in_words(file.book()) }))
+    }
 }
 
-/// The same for a peer, whose store's lock is held. A store and its instance belong together: an empty store is a new instance.
+/// Charges an instance of a task to an open book, unless it was charged before. What else can fail is done by `prepare`, before that.
+/// Returns when the charge is safe.
+fn charge_to<T>(
+    (folder, file): (&Path, &mut BookFile<FileDisk>),
+    instance: Instance,
+    loaded: &Loaded,
+    (plan, rows): (Ledger, TaskRows),
+    prepare: impl FnOnce(&Charged) -> Result<T, Mistake>,
+) -> Result<(Charged, T), Mistake> {
+    let known = file.book().entry(&instance).cloned();
+    let is_known = known.is_some();
+    let admit = || file.book().admit(instance, &loaded.task.name, plan, rows);
+    let entry = known.map_or_else(admit, Ok).map_err(|error| refused(folder)(error.into()))?;
+    let news = file.is_new().then(|| format!("new budget folder {}", folder.display()));
+    let key = *file.key();
+    let untold = sottovoce_lab::budget::untold(loaded).iter().map(|id| record_id(&key, id)).collect();
+    let mut charged = Charged { key, entry, untold, said: String::new(), news };
+    let prepared = prepare(&charged)?;
+    if !is_known {
+        file.write(charged.entry.clone()).map_err(refused(folder))?;
+    }
+    let delta = loaded.task.privacy.map_or(DELTA, |privacy| privacy.delta);
+    charged.said = Spent::of(file.book(), delta).in_words(file.book());
+    Ok((charged, prepared))
+}
+
+/// Charges a new instance of a task to a source with its whole plan; none where it can release nothing. What else can fail is done by
+/// `prepare`, before that. Returns when the charge is safe.
+pub fn charge<T>(
+    folder: &Path,
+    instance: Instance,
+    loaded: &Loaded,
+    output: Output,
+    prepare: impl FnOnce(&Charged) -> Result<T, Mistake>,
+) -> Result<Option<(Charged, T)>, Mistake> {
+    let Some((plan, rows)) = sottovoce_lab::budget::charge(loaded) else { return Ok(None) };
+    let mut file = open(folder, |line| screen::warn(output, &[line]))?;
+    let rows = named(file.key(), rows);
+    let (charged, prepared) = charge_to((folder, &mut file), instance, loaded, (plan, rows), prepare)?;
+    if !output.quiet && !output.json {
+        charged.news.iter().try_for_each(|news| screen::say(format!("Source: {news}.")))?;
+    }
+    Ok(Some((charged, prepared)))
+}
+
+/// The same for a peer, whose store's lock is held, and its data again if records have ids. A store and its instance belong together.
 pub fn charge_peer(
     file: &PeerFile,
     one: &One,
-    owner: &Owner,
+    identity: &Identity,
     disk: &mut FileDisk,
     given: Option<Instance>,
-) -> Result<Option<Charged>, Mistake> {
+) -> Result<(Option<Charged>, Option<One>), Mistake> {
     let cannot = |error: std::io::Error| Mistake::io(&file.store, "used", &error);
-    let found = Store::look(disk).map_err(|error| Mistake::file(&file.store, error.to_string()))?;
-    let instance = match found {
-        None => None,
+    let broken = |error: StoreError| Mistake::file(&file.store, error.to_string());
+    let found = Store::look(disk).map_err(broken)?.map(|(found, _)| found);
+    if found.as_ref().is_some_and(|found| (&found.key, found.task) != (&identity.id().to_string(), one.task)) {
         // It will be refused, and releases nothing.
-        Some((found, _)) if (&found.key, found.task) != (&owner.key, owner.task) => return Ok(None),
-        Some(_) => Some(book::instance(&file.store).map_err(cannot)?),
-    };
-    // PRIVACY: the order is the one of the proof page: instance, charge, store. Whatever stops in between, what may have been released
-    // was charged.
-    let instance = match instance {
-        Some(Some(known)) => known,
-        other => {
-            // A store that has lost its instance is a new one; whoever started this peer can speak for an empty store only.
-            let new = given.filter(|_| other.is_none()).map_or_else(new_instance, Ok)?;
-            book::write_instance(&file.store, &new).map_err(cannot)?;
+        return Ok((None, None));
+    }
+    let Some((plan, rows)) = sottovoce_lab::budget::charge(&one.loaded) else { return Ok((None, None)) };
+    // Says so before a new book is made where the store's own is gone.
+    recorded(file, one)?;
+    let mut book = open(&file.budget, |line| tracing::info!("{line}"))?;
+    let rows = named(book.key(), rows);
+    let entry = |instance: &Instance| book.book().entry(instance);
+    // PRIVACY: the order is the one of the proof page: pending instance, charge, store, bound instance, releases. Whatever stops in between,
+    // what may have been released was charged.
+    let instance = match (book::instance(&file.store).map_err(cannot)?, &found) {
+        (Some(Beside::Bound(known)), Some(_)) if entry(&known).is_none() => return Err(elsewhere(file)),
+        (Some(Beside::Bound(known)), Some(_)) => known,
+        // Nothing was released under a pending instance, so it is as good as a new one for the same plan and rows.
+        (Some(Beside::Pending(known)), _)
+            if given.is_none()
+                && entry(&known).is_none_or(|entry| entry.is_of(&one.loaded.task.name, &plan, &rows)) =>
+        {
+            known
+        }
+        // A store that is gone, or has lost its instance, is a new one; whoever started this peer can speak for an empty store only.
+        _ => {
+            let new = given.filter(|_| found.is_none()).map_or_else(new_instance, Ok)?;
+            book::write_instance(&file.store, Beside::Pending(new)).map_err(cannot)?;
             new
         }
     };
-    charge(&file.budget, instance, &one.loaded)
+    let (charged, without) =
+        charge_to((&file.budget, &mut book), instance, &one.loaded, (plan, rows), |charged: &Charged| {
+            let load = || load_without(file, &|id| charged.is_void(id));
+            let without = charged.has_ids().then(load).transpose()?;
+            if let Some(found) = &found {
+                let expected = owner(without.as_ref().unwrap_or(one), identity);
+                Store::<FileDisk>::check(&expected, found).map_err(broken)?;
+            }
+            Ok(without)
+        })?;
+    Ok((Some(charged), without))
+}
+
+/// Says that a peer's store has begun, which is safe, under its instance. Nothing may be released before this returns.
+pub fn bind_peer(file: &PeerFile) -> Result<(), Mistake> {
+    let cannot = |error: std::io::Error| Mistake::io(&file.store, "used", &error);
+    match book::instance(&file.store).map_err(cannot)? {
+        // PRIVACY: from here on an empty store beside this instance is one that was deleted, and is charged again.
+        Some(Beside::Pending(instance)) => book::write_instance(&file.store, Beside::Bound(instance)).map_err(cannot),
+        _ => Ok(()),
+    }
+}
+
+/// A store that may have released something is charged to another book than this one.
+fn elsewhere(file: &PeerFile) -> Mistake {
+    let what = format!(
+        "this store was charged to a budget that is not in {}: deleted, put back or moved, so what its data have spent is not known and \
+         nothing is released; accepted: that folder as it was, at its old place or as `budget` in peer.toml, or a new task, whose budget \
+         ADDS to all that this one may have spent on the same records",
+        file.budget.display()
+    );
+    Mistake::file(&file.store, what)
 }
 
 /// The charge of a peer's instance, if there is one, for its owner to look at.
-pub fn recorded(file: &PeerFile) -> Result<Option<Charged>, Mistake> {
+pub fn recorded(file: &PeerFile, one: &One) -> Result<Option<Charged>, Mistake> {
     let cannot = |error: std::io::Error| Mistake::io(&file.store, "read", &error);
-    let Some(instance) = book::instance(&file.store).map_err(cannot)? else { return Ok(None) };
-    let Some((book, key)) = book::look(&file.budget).map_err(refused(&file.budget))? else { return Ok(None) };
-    Ok(book.entry(&instance).map(|entry| Charged {
-        key,
-        entry: entry.clone(),
-        untold: BTreeSet::new(),
-        said: String::new(),
-    }))
+    let Some(beside) = book::instance(&file.store).map_err(cannot)? else { return Ok(None) };
+    let (Beside::Pending(instance) | Beside::Bound(instance)) = beside;
+    let looked = book::look(&file.budget).map_err(refused(&file.budget))?;
+    let known = looked.as_ref().and_then(|(book, key)| Some((book.entry(&instance)?.clone(), *key)));
+    if let Some((entry, key)) = known {
+        return Ok(Some(Charged { key, entry, untold: BTreeSet::new(), said: String::new(), news: None }));
+    }
+    let found =
+        Store::look(&mut Glance::at(&file.store)).map_err(|error| Mistake::file(&file.store, error.to_string()))?;
+    let is_ours = found.is_some_and(|(found, _)| found.task == one.task);
+    match beside {
+        Beside::Bound(_) if is_ours && sottovoce_lab::budget::charge(&one.loaded).is_some() => Err(elsewhere(file)),
+        _ => Ok(None),
+    }
 }
 
 /// What the source of a peer has spent, for its owner: in words, and as JSON. None where nothing was ever charged.

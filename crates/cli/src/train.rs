@@ -1,6 +1,6 @@
 //! `sottovoce train`.
 
-use crate::budget::{charge, new_instance};
+use crate::budget::{charge, check_outside, new_instance};
 use crate::{OutArguments, Output, RunArguments, screen};
 use sottovoce_lab::artefacts::{Command, names};
 use sottovoce_lab::baselines::baselines;
@@ -64,6 +64,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         }
         return Ok(());
     }
+    arguments.budget.iter().try_for_each(|budget| check_outside(budget, &arguments.out.out))?;
     let folder = Folder::begin(&arguments.out.out, arguments.out.force, &names(Command::Train))?;
     let loaded = charged(load(&task)?, &task, arguments, output)?;
     let facts = PublicFacts::of(&loaded);
@@ -107,11 +108,14 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
 fn charged(loaded: Loaded, task: &Task, arguments: &Arguments, output: Output) -> Result<Loaded, Mistake> {
     let Some(folder) = &arguments.budget else { return Ok(loaded) };
     // PRIVACY: the whole plan is charged, and safe, before the run begins. A run that is repeated is charged again, also with its old seed.
-    let Some(charged) = charge(folder, new_instance()?, &loaded)? else { return Ok(loaded) };
+    let charged = charge(folder, new_instance()?, &loaded, output, |charged| {
+        charged.has_ids().then(|| load_without(task, &|id| charged.is_void(id))).transpose()
+    })?;
+    let Some((charged, without)) = charged else { return Ok(loaded) };
     if !output.quiet && !output.json {
         screen::say(format!("Source: {}.", charged.said))?;
     }
-    if charged.has_ids() { load_without(task, &|id| charged.is_void(id)) } else { Ok(loaded) }
+    Ok(without.unwrap_or(loaded))
 }
 
 /// The pictures of a private run that need more runs; none for others.

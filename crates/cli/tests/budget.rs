@@ -3,7 +3,7 @@
 mod support;
 
 use sottovoce_lab::{load::load, task::Task};
-use sottovoce_net::book::{look, record_id};
+use sottovoce_net::book::{Beside, instance, look, record_id};
 use sottovoce_privacy::{Accountant, Charge, Filter, Ledger, Tight, least_limit};
 use std::fmt::Write;
 use std::path::Path;
@@ -240,4 +240,153 @@ fn rows_over_their_limit_count_and_contribute_nothing() {
     let shown = json(place, "privacy budget base");
     assert_eq!((&shown["charged"][3]["void"], &shown["charged"][3]["records"]), (&12.into(), &15.into()), "{shown}");
     assert!(shown["used"].as_f64().is_some_and(|used| used <= 1.0), "{shown}");
+}
+
+/// The line with which a peer that may not start ends.
+fn start_refused(place: &Path, name: &str) -> String {
+    let output = sottovoce(place, &format!("peer start {name}"));
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    said.lines().last().unwrap_or_default().to_owned()
+}
+
+/// A peer whose neighbour never answers, on rows without ids.
+fn lonely(place: &Path) -> Peer {
+    for agent in ["a", "b"] {
+        write(place, &format!("{agent}.csv"), &unnamed(&table(&[rows(agent, 0..9, |_| 0.0)])));
+    }
+    write(place, "task.toml", &task("t", "a.csv", 1.0).replace("record = \"patient\"\n", ""));
+    let ports = ports(2);
+    let [peer, other] = [("a", 0), ("b", 1)]
+        .map(|(name, k)| Peer::init(place, "task.toml", name, &format!("{name}.csv"), ports[k], 0.05));
+    peer.meet(&other, 1.0);
+    peer
+}
+
+fn beside(peer: &Peer) -> Option<Beside> {
+    instance(&peer.folder().join("store")).expect("readable")
+}
+
+/// Starts it, and kills it when it may have released something.
+fn start_and_kill(peer: &mut Peer) {
+    peer.start();
+    until("it runs", || matches!(beside(peer), Some(Beside::Bound(_))));
+    peer.kill();
+}
+
+#[test]
+fn a_start_that_fails_after_its_charge_is_not_charged_again_and_a_deleted_store_is() {
+    let place = support::folder();
+    let place = place.path();
+    let mut peer = lonely(place);
+    let store = peer.folder().join("store");
+    // One task is within the limit, two are not.
+    let plan = plan_of_peer(&peer);
+    let limit = least_limit(&Ledger::from_charges(plan.clone()).expect("valid"), DELTA) * 1.1;
+    assert_eq!(allowed(&Filter::new(limit, DELTA).expect("a limit"), &plan), 1);
+    done(place, &format!("privacy budget {BUDGET} --limit-epsilon {limit} --limit-delta {DELTA}"));
+    // The charge is safe, and the store's first record cannot be.
+    std::fs::create_dir_all(store.join("store.log.new")).expect("a folder");
+    for round in 0..2 {
+        let said = start_refused(place, "a");
+        assert!(said.contains("store"), "{said}");
+        assert_eq!(entries(place), 1, "round {round}: charged once");
+        assert!(matches!(beside(&peer), Some(Beside::Pending(_))), "nothing was released");
+    }
+    std::fs::remove_dir(store.join("store.log.new")).expect("it is empty");
+    for _ in 0..2 {
+        start_and_kill(&mut peer);
+        assert_eq!(entries(place), 1, "{}", peer.log());
+    }
+    // Whoever deletes the store of an instance that may have released something begins a new one.
+    std::fs::remove_file(store.join("store.log")).expect("it was there");
+    let said = start_refused(place, "a");
+    assert!(said.contains("1 tasks have used") || said.contains("1 task has used"), "{said}");
+}
+
+/// The plan of a peer's task, as it charges it.
+fn plan_of_peer(peer: &Peer) -> Vec<Charge> {
+    let file = sottovoce_lab::peer::PeerFile::read(&peer.folder()).expect("a peer file");
+    let one = sottovoce_lab::peer::load(&file).expect("a peer");
+    let (plan, _) = sottovoce_lab::budget::charge(&one.loaded).expect("something to tell");
+    plan.charges().copied().collect()
+}
+
+#[test]
+fn an_instance_of_other_rows_is_charged_and_changed_data_are_refused_before_it_is() {
+    let place = support::folder();
+    let place = place.path();
+    let mut peer = lonely(place);
+    let store = peer.folder().join("store");
+    std::fs::create_dir_all(store.join("store.log.new")).expect("a folder");
+    start_refused(place, "a");
+    let data = read(place, "a.csv");
+    write(place, "a.csv", &(data.clone() + "a,1,0.5,0.5\n"));
+    start_refused(place, "a");
+    assert_eq!(entries(place), 2, "one more row is another charge");
+    std::fs::remove_dir(store.join("store.log.new")).expect("it is empty");
+    start_and_kill(&mut peer);
+    assert_eq!(entries(place), 2);
+    // A store that has lost its instance is charged again, but not for data with which it does not start.
+    std::fs::remove_file(store.join("instance")).expect("it was there");
+    write(place, "a.csv", &data);
+    assert!(start_refused(place, "a").contains("the data have changed"));
+    assert_eq!(entries(place), 2, "who is refused is not charged");
+    write(place, "a.csv", &(data + "a,1,0.5,0.5\n"));
+    start_and_kill(&mut peer);
+    assert_eq!(entries(place), 3);
+}
+
+#[test]
+fn a_store_whose_budget_is_gone_is_refused_for_what_it_is() {
+    let place = support::folder();
+    let place = place.path();
+    let mut peer = lonely(place);
+    start_and_kill(&mut peer);
+    std::fs::rename(place.join(BUDGET), place.join("moved")).expect("it was there");
+    let both = |said: String| {
+        assert!(said.contains("charged to a budget that is not in") && said.contains("accepted"), "{said}");
+        assert!(said.contains(BUDGET) && !said.contains("the data have changed"), "{said}");
+    };
+    both(start_refused(place, "a"));
+    both(refused(place, "peer status a"));
+    both(refused(place, "peer predict a a.csv"));
+    assert!(!place.join(BUDGET).exists(), "no new one is made");
+    // Nor does another one do.
+    done(place, &format!("privacy budget {BUDGET} --limit-epsilon 1 --limit-delta 1e-6"));
+    both(start_refused(place, "a"));
+    assert_eq!(entries(place), 0);
+    let file = read(place, "a/peer.toml");
+    write(place, "a/peer.toml", &format!("budget = \"../moved\"\n{file}"));
+    start_and_kill(&mut peer);
+    assert_eq!(look(&place.join("moved")).expect("good").map(|(book, _)| book.entries().len()), Some(1));
+}
+
+#[test]
+fn a_budget_is_not_inside_what_is_replaced_and_one_beside_the_data_is_charged() {
+    let place = support::folder();
+    let place = place.path();
+    write(place, "all.csv", &table(&["a", "b"].map(|agent| rows(agent, 0..9, |_| 0.0))));
+    write(place, "task.toml", &task("t", "all.csv", 1.0));
+    std::fs::create_dir(place.join("there")).expect("a folder");
+    std::os::unix::fs::symlink("net", place.join("link")).expect("a link");
+    for (command, budget) in
+        [("train", "net"), ("train", "there/../net/x"), ("network", "net/peers/x"), ("network", "net/no/../y")]
+    {
+        let said = refused(place, &format!("{command} task.toml --out net --force --budget {budget}"));
+        assert!(said.contains("inside the output folder net") && said.contains("accepted"), "{said}");
+        assert!(!place.join("net").exists(), "nothing was charged");
+    }
+    let run = "network task.toml --out net --force --interval 0.05 --time-limit 1";
+    let said = done(place, run);
+    assert!(said.contains("Source: not charged") && said.contains("net/peers"), "{said}");
+    let said = refused(place, "network task.toml --out net --force --budget link/peers/x");
+    assert!(said.contains("inside the output folder"), "{said}");
+    let said = done(place, &format!("train task.toml --out run --no-sweep --budget {BUDGET}"));
+    assert!(said.contains(&format!("new budget folder {BUDGET}")), "{said}");
+    let said = done(place, &format!("train task.toml --out run --no-sweep --force --budget {BUDGET}"));
+    assert!(!said.contains("new budget folder"), "{said}");
+    let said = done(place, run);
+    assert!(said.contains("the budget folder beside the data"), "{said}");
+    assert_eq!(entries(place), 3, "the source is charged once for all peers");
 }

@@ -2,12 +2,13 @@
 //!
 //! The file is a list of records and seals as a peer's store is (`store.rs`). The first record holds the source's key, under which ids of
 //! records are hashed; the others are the limit and the charges. None is ever taken away. A charge is safe before whoever asked for it
-//! goes on, so the book is never behind what was sent; a crash between the two costs a charge for nothing.
+//! goes on, so the book is never behind what was sent. A crash between the two leaves an instance that is pending
+//! beside the peer's store, and the next start uses its charge.
 //!
 //! A second file says how many records there are, and the digest of the last. It is written when a record is safe, so a log that is cut,
 //! or put back from a copy, is noticed as long as this file is not put back with it.
 
-use crate::disk::{Disk, FileDisk, Glance};
+use crate::disk::{Disk, FileDisk, Glance, STORE_BYTES_MAX};
 use crate::store::{Digest, Log, MARK_BYTES, chained, mark, record, seal};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -31,7 +32,10 @@ const INSTANCE: &str = "instance";
 const KEY_BYTES: usize = 32;
 
 /// How long another process may hold the book: a charge takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// After which whoever waits for it is told.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// The key of a source. Ids are hashed under it, so that a book says nothing about them to whoever does not have it.
 pub type Key = [u8; KEY_BYTES];
@@ -67,6 +71,31 @@ pub enum BookError {
         /// Why not.
         error: io::Error,
     },
+    /// Writing was begun, and failed.
+    #[error(
+        "the budget cannot be written: {error}; nothing is released, but the task {stays} charged: `privacy budget` tells; accepted: \
+         room on the disk, and a new start"
+    )]
+    Unfinished {
+        /// Whether it is in the book.
+        stays: &'static str,
+        /// Why not.
+        error: io::Error,
+    },
+    /// Another process has it for long.
+    #[error(
+        "another process has used this budget for {seconds} seconds, so nothing is released; accepted: a new start when it has ended"
+    )]
+    Busy {
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// It would be too long to be read.
+    #[error(
+        "the budget would have more than 1 GiB, which is not read, so nothing is charged or released; accepted: a new folder for data \
+         that no task has seen"
+    )]
+    Full,
     /// A finished record is not what it was.
     #[error(
         "the budget is damaged in record {record}: charges may be lost, so nothing is released; accepted: a backup that is as new"
@@ -85,6 +114,17 @@ pub enum BookError {
         found: u64,
         /// How many there were.
         ended: u64,
+    },
+    /// The log is whole in itself; what says where it ends is not there, or says something else.
+    #[error(
+        "budget.end {what} the log of {found} records: one of them was deleted, damaged or put back, so charges may be lost and nothing \
+         is released; accepted: the whole folder as it was"
+    )]
+    OtherEnd {
+        /// What is the matter.
+        what: &'static str,
+        /// How many records there are.
+        found: u64,
     },
     /// Written by another version.
     #[error("the budget was written by another version of this program; accepted: the version that made it")]
@@ -118,17 +158,36 @@ pub struct BookFile<D> {
     mark: [u8; MARK_BYTES],
     key: Key,
     book: Book,
+    /// Of the log.
+    bytes: u64,
+    is_new: bool,
     failed: bool,
 }
 
 impl BookFile<FileDisk> {
     /// Opens or makes the book of a folder, and waits for others that use it. `fresh` is the key of a new one: random.
     pub fn open(folder: &Path, fresh: Key) -> Result<Self, BookError> {
-        let began = Instant::now();
+        BookFile::open_waiting(folder, fresh, PATIENCE, || ())
+    }
+
+    /// The same with other patience; `waits` is called once if it takes more than a moment.
+    pub fn open_waiting(
+        folder: &Path,
+        fresh: Key,
+        patience: Duration,
+        waits: impl FnOnce(),
+    ) -> Result<Self, BookError> {
+        let (began, mut waits) = (Instant::now(), Some(waits));
         let unusable = |error| BookError::Io { what: "used", error };
         let log = loop {
             match FileDisk::open_named(folder, LOG, Some(LOCK)) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && began.elapsed() < PATIENCE => {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if began.elapsed() >= patience {
+                        return Err(BookError::Busy { seconds: patience.as_secs() });
+                    }
+                    if let Some(waits) = waits.take_if(|_| began.elapsed() >= MOMENT) {
+                        waits();
+                    }
                     std::thread::sleep(Duration::from_millis(10));
                 }
                 opened => break opened.map_err(unusable)?,
@@ -148,14 +207,36 @@ pub fn look(folder: &Path) -> Result<Option<(Book, Key)>, BookError> {
     Ok(read.map(|read| (read.book, read.key)))
 }
 
-/// The instance of the task that a peer's store belongs to; none where there is none, or it is not whole.
-pub fn instance(store: &Path) -> io::Result<Option<Instance>> {
-    Ok(Glance::named(store, INSTANCE).read()?.try_into().ok())
+/// The instance of a task beside a peer's store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// Nothing was ever released under it: the store has not begun, or has only just.
+    Pending(Instance),
+    /// The store has begun under it, and may have released anything since.
+    Bound(Instance),
 }
 
-/// Says so, and returns when that is safe. Whoever does it holds the store's lock.
-pub fn write_instance(store: &Path, instance: &Instance) -> io::Result<()> {
-    FileDisk::open_named(store, INSTANCE, None)?.replace(instance)
+/// What follows a pending instance in its file.
+const PENDING: &[u8] = b"pending";
+
+/// The instance beside a peer's store; none where there is none, or it is not whole.
+pub fn instance(store: &Path) -> io::Result<Option<Beside>> {
+    let bytes = Glance::named(store, INSTANCE).read()?;
+    let Some((instance, rest)) = bytes.split_first_chunk() else { return Ok(None) };
+    Ok(match rest {
+        [] => Some(Beside::Bound(*instance)),
+        PENDING => Some(Beside::Pending(*instance)),
+        _ => None,
+    })
+}
+
+/// Writes it, and returns when that is safe. Whoever does it holds the store's lock.
+pub fn write_instance(store: &Path, beside: Beside) -> io::Result<()> {
+    let bytes = match beside {
+        Beside::Pending(instance) => [&instance, PENDING].concat(),
+        Beside::Bound(instance) => instance.to_vec(),
+    };
+    FileDisk::open_named(store, INSTANCE, None)?.replace(&bytes)
 }
 
 /// What a log says.
@@ -182,8 +263,10 @@ fn parse(bytes: &[u8], end: &[u8]) -> Result<Option<Read>, BookError> {
     let found = log.payloads.len() as u64;
     let ended = match end {
         [] if found <= 1 => None,
+        [] => return Err(BookError::OtherEnd { what: "is missing beside", found }),
         _ => {
-            let (count, digest) = end.split_at_checked(8).filter(|(_, rest)| rest.len() == 32).ok_or(damaged(found))?;
+            let parts = end.split_at_checked(8).filter(|(_, rest)| rest.len() == 32);
+            let (count, digest) = parts.ok_or(BookError::OtherEnd { what: "is damaged beside", found })?;
             Some((u64::from_le_bytes(count.try_into().expect("eight bytes")), digest))
         }
     };
@@ -207,8 +290,10 @@ fn parse(bytes: &[u8], end: &[u8]) -> Result<Option<Read>, BookError> {
             _ => return Err(damaged(number)),
         }
     }
-    if let Some((ended, _)) = ended.filter(|_| !agrees) {
-        return Err(BookError::RolledBack { found, ended });
+    if let Some((ended, last)) = ended.filter(|_| !agrees) {
+        let is_cut = ended > found && *last != digest;
+        let other = BookError::OtherEnd { what: "does not fit", found };
+        return Err(if is_cut { BookError::RolledBack { found, ended } } else { other });
     }
     let is_clean = log.is_clean && ended.is_some_and(|(count, _)| count == found);
     let payloads = log.payloads.iter().map(|payload| payload.to_vec()).collect();
@@ -220,6 +305,7 @@ impl<D: Disk> BookFile<D> {
     pub fn open_on(mut log: D, mut end: D, fresh: Key) -> Result<Self, BookError> {
         let (last, bytes) = (read(&mut end)?, read(&mut log)?);
         let found = parse(&bytes, &last)?;
+        let is_new = found.is_none();
         let is_clean = found.as_ref().is_some_and(|found| found.is_clean);
         let found = found.unwrap_or_else(|| Read {
             payloads: vec![encode(&Written::Source { format: FORMAT, key: fresh })],
@@ -230,7 +316,8 @@ impl<D: Disk> BookFile<D> {
             is_clean,
         });
         let Read { payloads, digest, mark, key, book, .. } = found;
-        let mut file = BookFile { log, end, payloads, digest, mark, key, book, failed: false };
+        let bytes = bytes.len() as u64;
+        let mut file = BookFile { log, end, payloads, digest, mark, key, book, bytes, is_new, failed: false };
         if !is_clean {
             // Makes safe what was found, and takes away what was not finished.
             file.renew()?;
@@ -241,6 +328,11 @@ impl<D: Disk> BookFile<D> {
     /// What was charged so far.
     pub fn book(&self) -> &Book {
         &self.book
+    }
+
+    /// Whether there was none before.
+    pub fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// The key of the source.
@@ -255,7 +347,11 @@ impl<D: Disk> BookFile<D> {
             Some(known) if (known.epsilon(), known.delta()) == (epsilon, delta) => Ok(()),
             Some(known) => Err(BookError::OtherLimit { epsilon: known.epsilon(), delta: known.delta() }),
             None => {
-                self.append(&Written::Limit { epsilon, delta, order })?;
+                let unset = |error| match error {
+                    BookError::Unfinished { error, .. } => BookError::Io { what: "written", error },
+                    other => other,
+                };
+                self.append(&Written::Limit { epsilon, delta, order }).map_err(unset)?;
                 self.book.limit(filter);
                 Ok(())
             }
@@ -273,29 +369,40 @@ impl<D: Disk> BookFile<D> {
     ) -> Result<&Entry, BookError> {
         if self.book.entry(&instance).is_none() {
             let entry = self.book.admit(instance, task, plan, rows)?;
-            // PRIVACY: the charge is safe on the disk before the task begins, so a crash at any moment leaves a book that is not below what
-            // was sent.
-            self.append(&Written::Charge(WrittenEntry::new(&entry)))?;
-            self.book.push(entry);
+            self.write(entry)?;
         }
         Ok(self.book.entry(&instance).expect("it was charged before, or has just been"))
+    }
+
+    /// Writes an entry that the book has just admitted. Returns when it is safe.
+    pub fn write(&mut self, entry: Entry) -> Result<(), BookError> {
+        // PRIVACY: the charge is safe on the disk before the task begins, so a crash at any moment leaves a book that is not below what
+        // was sent.
+        self.append(&Written::Charge(WrittenEntry::new(&entry)))?;
+        self.book.push(entry);
+        Ok(())
     }
 
     fn append(&mut self, written: &Written) -> Result<(), BookError> {
         if self.failed {
             return Err(BookError::Failed);
         }
-        // Until it has succeeded.
-        self.failed = true;
-        let cannot = |error| BookError::Io { what: "written", error };
         let (payload, number) = (encode(written), self.payloads.len() as u64);
         let (record, digest) = record(number, &self.digest, &payload);
-        self.log.append(&record).map_err(cannot)?;
-        self.log.sync().map_err(cannot)?;
-        self.log.append(&seal(&self.mark, number, &digest)).map_err(cannot)?;
+        let seal = seal(&self.mark, number, &digest);
+        let bytes = self.bytes + (record.len() + seal.len()) as u64;
+        if bytes > STORE_BYTES_MAX {
+            return Err(BookError::Full);
+        }
+        // Until it has succeeded.
+        self.failed = true;
+        let cannot = |stays| move |error| BookError::Unfinished { stays, error };
+        self.log.append(&record).map_err(cannot("may stay"))?;
+        self.log.sync().map_err(cannot("may stay"))?;
+        self.log.append(&seal).map_err(cannot("stays"))?;
         self.payloads.push(payload);
-        self.digest = digest;
-        self.finish()?;
+        (self.digest, self.bytes) = (digest, bytes);
+        self.finish().map_err(cannot("stays"))?;
         self.failed = false;
         Ok(())
     }
@@ -313,15 +420,17 @@ impl<D: Disk> BookFile<D> {
             digest = new;
         }
         self.digest = digest;
-        self.log.replace(&bytes).map_err(|error| BookError::Io { what: "written", error })?;
-        self.finish()
+        let cannot = |error| BookError::Io { what: "written", error };
+        self.log.replace(&bytes).map_err(cannot)?;
+        self.bytes = bytes.len() as u64;
+        self.finish().map_err(cannot)
     }
 
     /// Says how many records there are.
-    fn finish(&mut self) -> Result<(), BookError> {
+    fn finish(&mut self) -> io::Result<()> {
         let mut end = (self.payloads.len() as u64).to_le_bytes().to_vec();
         end.extend(self.digest);
-        self.end.replace(&end).map_err(|error| BookError::Io { what: "written", error })
+        self.end.replace(&end)
     }
 }
 
@@ -392,6 +501,21 @@ fn hmac(key: &[u8], message: &[u8]) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_book_that_could_not_be_read_again_is_not_written() {
+        let place = tempfile::tempdir().expect("a folder");
+        let plan = || Ledger::from_charges([Charge::new(Event::Reveal, 1)]).expect("valid");
+        let mut file = BookFile::open(place.path(), [1; 32]).expect("new");
+        file.charge([1; 16], "t", plan(), TaskRows::Unnamed(1)).expect("there is room");
+        let length = || std::fs::metadata(place.path().join(LOG)).expect("a log").len();
+        assert_eq!(file.bytes, length());
+        let before = length();
+        file.bytes = STORE_BYTES_MAX - 100;
+        let said = file.charge([2; 16], "t", plan(), TaskRows::Unnamed(1)).expect_err("full").to_string();
+        assert!(said.contains("1 GiB") && said.contains("accepted"), "{said}");
+        assert_eq!((length(), file.book().entries().len()), (before, 1));
+    }
 
     /// RFC 4231, test cases 1 and 2.
     #[test]

@@ -27,7 +27,7 @@ pub struct FileDisk {
     name: &'static str,
     file: File,
     /// Held while this value lives; the system lets go of it when the process ends, however it ends.
-    _lock: Option<File>,
+    lock: Option<(File, PathBuf)>,
 }
 
 const LOG: &str = "store.log";
@@ -48,20 +48,56 @@ impl FileDisk {
     /// The same for a file of another name; without a lock where another file's lock is for both.
     pub(crate) fn open_named(folder: &Path, name: &'static str, lock: Option<&str>) -> io::Result<Self> {
         make_private_folder(folder)?;
-        let lock = lock.map(|lock| locked(&folder.join(lock))).transpose()?;
+        let lock = lock.map(|lock| locked(folder.join(lock))).transpose()?;
         let file = open_log(folder, name)?;
         sync_folder(folder)?;
-        Ok(FileDisk { folder: folder.to_owned(), name, file, _lock: lock })
+        Ok(FileDisk { folder: folder.to_owned(), name, file, lock })
+    }
+
+    /// Refuses to write when the lock's file was deleted: another process may hold the one that has taken its place.
+    fn check_lock(&self) -> io::Result<()> {
+        match &self.lock {
+            Some((lock, file)) if !is_at(lock, file)? => {
+                let what = format!("{} was deleted while it was held", file.display());
+                Err(io::Error::other(what))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
-fn locked(file: &Path) -> io::Result<File> {
-    let lock = private().read(true).append(true).create(true).open(file)?;
-    lock.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => io::Error::new(io::ErrorKind::WouldBlock, "another process uses this store"),
-        TryLockError::Error(error) => error,
-    })?;
-    Ok(lock)
+fn locked(file: PathBuf) -> io::Result<(File, PathBuf)> {
+    loop {
+        let lock = private().read(true).append(true).create(true).open(&file)?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => io::Error::new(io::ErrorKind::WouldBlock, "another process uses this store"),
+            TryLockError::Error(error) => error,
+        })?;
+        // The file may have been deleted between the two: the next process would lock another one.
+        if is_at(&lock, &file)? {
+            return Ok((lock, file));
+        }
+    }
+}
+
+/// Whether an open file is the one that a path names.
+fn is_at(open: &File, path: &Path) -> io::Result<bool> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let named = match std::fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            named => named?,
+        };
+        let open = open.metadata()?;
+        Ok((open.dev(), open.ino()) == (named.dev(), named.ino()))
+    }
+    // Elsewhere a file that is open cannot be deleted.
+    #[cfg(not(unix))]
+    {
+        let _ = open;
+        path.try_exists()
+    }
 }
 
 /// A store's file, to be looked at and not changed, also while a peer uses it.
@@ -117,6 +153,7 @@ impl Disk for FileDisk {
     }
 
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.check_lock()?;
         self.file.write_all(bytes)
     }
 
@@ -125,6 +162,7 @@ impl Disk for FileDisk {
     }
 
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.check_lock()?;
         let (new, log) = (self.folder.join(format!("{}.new", self.name)), self.folder.join(self.name));
         let mut file = private().write(true).create(true).truncate(true).open(&new)?;
         file.write_all(bytes)?;

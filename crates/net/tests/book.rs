@@ -3,9 +3,10 @@
 mod support;
 
 use sottovoce_core::Coin;
-use sottovoce_net::book::{BookError, BookFile, look, record_id};
+use sottovoce_net::book::{Beside, BookError, BookFile, instance, look, record_id, write_instance};
 use sottovoce_privacy::odometer::TaskRows;
 use sottovoce_privacy::{Charge, Event, Filter, Ledger};
+use std::time::Duration;
 use support::{CrashDisk, Tail};
 
 /// The log and its end.
@@ -125,7 +126,9 @@ fn a_flipped_bit_anywhere_is_noticed_or_changes_nothing() {
             let spoiled = if is_end { Folder(other, disk) } else { Folder(disk, other) };
             match spoiled.open() {
                 Ok(book) => assert_eq!(*book.book(), good, "byte {at} of {is_end} was changed and not noticed"),
-                Err(BookError::Damaged { .. } | BookError::RolledBack { .. }) => {}
+                Err(error @ BookError::RolledBack { found, ended }) => assert!(ended > found, "{error}"),
+                Err(BookError::OtherEnd { .. }) => assert!(is_end, "byte {at}: the end is as it was"),
+                Err(BookError::Damaged { .. }) => assert!(!is_end, "byte {at}: the log is as it was"),
                 Err(other) => panic!("byte {at}: {other}"),
             }
         }
@@ -150,10 +153,14 @@ fn a_log_that_was_cut_or_put_back_is_refused() {
     let mut book = other.open().expect("new");
     (0..4).for_each(|k| drop(book.charge([k + 50; 16], "t", plan(k), rows(1)).expect("no limit").clone()));
     other.1.0.borrow_mut().bytes = end;
-    assert!(matches!(other.open(), Err(BookError::RolledBack { .. })));
+    assert!(matches!(other.open(), Err(BookError::OtherEnd { .. })));
     // The end alone is gone.
     folder.1.0.borrow_mut().bytes.clear();
-    assert!(matches!(folder.open(), Err(BookError::Damaged { .. })));
+    let said = folder.open().expect_err("it cannot be told").to_string();
+    assert!(
+        said.contains("budget.end is missing") && said.contains("accepted") && !said.contains("record 5"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -166,11 +173,65 @@ fn a_full_disk_is_told_and_nothing_is_promised() {
         charge_all(&folder, 2);
         folder.0.0.borrow_mut().room = Some(room);
         let mut book = folder.open().expect("it can be read");
-        let promised = book.charge([5; 16], "t", plan(5), rows(1)).is_ok();
+        let told = book.charge([5; 16], "t", plan(5), rows(1)).map(|_| ());
+        let promised = told.is_ok();
+        let stays = told.err().map(|error| error.to_string()).is_some_and(|said| {
+            assert!(said.contains("stay") && said.contains("accepted"), "{said}");
+            said.contains("the task stays charged")
+        });
         drop(book);
         folder.0.0.borrow_mut().room = None;
         let found = folder.open().expect("a full disk damages nothing").book().entries().len();
-        assert!(found >= 2 + usize::from(promised), "{room}: {found}");
+        assert!(found >= 2 + usize::from(promised || stays), "{room}: {found}");
+    }
+}
+
+#[test]
+fn a_book_that_is_held_is_waited_for_and_then_told() {
+    let place = tempfile::tempdir().expect("a folder");
+    let held = BookFile::open(place.path(), [1; 32]).expect("new");
+    assert!(held.is_new());
+    let told = std::cell::Cell::new(0);
+    let open = |patience| {
+        let opened = BookFile::open_waiting(place.path(), [2; 32], patience, || told.set(told.get() + 1));
+        opened.map(|book| book.is_new())
+    };
+    let said = open(Duration::from_millis(30)).expect_err("held").to_string();
+    assert!(said.contains("this budget") && said.contains("accepted") && !said.contains("store"), "{said}");
+    assert_eq!(told.get(), 0, "a moment");
+    open(Duration::from_millis(1100)).expect_err("held");
+    assert_eq!(told.get(), 1, "once");
+    drop(held);
+    assert!(!open(Duration::ZERO).expect("free"));
+}
+
+/// A lock that was deleted keeps nobody out any more, so whoever held it does not write.
+#[test]
+#[cfg(unix)]
+fn whoever_lost_the_lock_writes_nothing() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut first = BookFile::open(place.path(), [1; 32]).expect("new");
+    std::fs::remove_file(place.path().join("budget.lock")).expect("it was there");
+    let mut second = BookFile::open(place.path(), [2; 32]).expect("it locks a new file");
+    second.charge([2; 16], "t", plan(2), rows(1)).expect("no limit");
+    let said = first.charge([1; 16], "t", plan(1), rows(1)).expect_err("it has read another book").to_string();
+    assert!(said.contains("budget.lock was deleted"), "{said}");
+    drop((first, second));
+    let (book, _) = look(place.path()).expect("a good book").expect("a book");
+    assert_eq!(book.entries().len(), 1, "of the one that was promised");
+}
+
+#[test]
+fn an_instance_is_pending_until_it_is_bound() {
+    let place = tempfile::tempdir().expect("a folder");
+    assert_eq!(instance(place.path()).expect("nothing is there"), None);
+    for beside in [Beside::Pending([1; 16]), Beside::Pending([2; 16]), Beside::Bound([2; 16])] {
+        write_instance(place.path(), beside).expect("written");
+        assert_eq!(instance(place.path()).expect("readable"), Some(beside));
+    }
+    for broken in [&[2; 15][..], &[2; 17], &[0; 23], b""] {
+        std::fs::write(place.path().join("instance"), broken).expect("written");
+        assert_eq!(instance(place.path()).expect("readable"), None, "it is not whole");
     }
 }
 

@@ -3,7 +3,7 @@
 mod children;
 mod show;
 
-use crate::budget::{charge, new_instance};
+use crate::budget::{charge, check_outside, new_instance};
 use crate::peer::{KEY_FILE, PeerText, neighbour_snippet, peer_text, write_key};
 use crate::{OutArguments, Output, screen};
 use children::{Children, Settled};
@@ -12,7 +12,7 @@ use sottovoce_lab::error::Mistake;
 use sottovoce_lab::facts::{GUARANTEE_IN_WORDS, Origin, PublicFacts, Traffic};
 use sottovoce_lab::folder::Folder;
 use sottovoce_lab::load::{Loaded, load, load_without};
-use sottovoce_lab::peer::{Gathered, PEER_FILE, PeerFile, Share, Tally, check_task, shares};
+use sottovoce_lab::peer::{BUDGET_FOLDER, Gathered, PEER_FILE, PeerFile, Share, Tally, check_task, shares};
 use sottovoce_lab::plot::number;
 use sottovoce_lab::report::bound_or_infinity;
 use sottovoce_lab::run_folder::Summary;
@@ -49,7 +49,8 @@ pub struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 600.0)]
     time_limit: f64,
 
-    /// Charge every row of the task to the odometer in this folder before anything runs, as one task; see `privacy budget`
+    /// Charge every row of the task to the odometer in this folder before anything runs, as one task; see `privacy budget`.
+    /// Without it, sottovoce-budget beside the training data, if there is one
     #[arg(long, value_name = "DIR")]
     budget: Option<PathBuf>,
 
@@ -78,6 +79,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     // Without a handler Ctrl-C ends this process, and its children follow when they notice.
     drop(ctrlc::set_handler(move || seen.store(true, Ordering::SeqCst)));
     let task = Task::read(&arguments.task)?;
+    let budget = budget_folder(&task, arguments)?;
     // Of either kind of run: one is replaced by the other.
     let folder = Folder::begin(&arguments.out.out, arguments.out.force, &names(Command::NetworkRevealed))?;
     let mut loaded = load(&task)?;
@@ -97,23 +99,25 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     if !output.quiet && !output.json {
         screen::say(facts.describe(if arguments.reveal { Origin::Revealed } else { Origin::Peers }))?;
     }
-    let budget = arguments.budget.as_ref().map(std::path::absolute).transpose();
-    let budget = budget.map_err(|error| Mistake::new(format!("--budget: {error}")))?;
+    if let Some(line) = whose_budget(arguments, budget.as_deref()).filter(|_| !output.quiet && !output.json) {
+        screen::say(line)?;
+    }
     let (peers, ports) = (folder.path().join("peers"), free_ports(loaded.names.len())?);
     let shares = shares(&task, &loaded)?;
     let folders = lay_out(&peers, &loaded, &shares, &ports, arguments.interval, budget.as_deref())?;
     let instance = budget.as_ref().map(|_| new_instance()).transpose()?;
     if let (Some(budget), Some(instance)) = (&budget, instance) {
         // PRIVACY: one charge for all agents, because each row is with one of them; peers find it by its instance.
-        let charged = charge(budget, instance, &loaded)?;
-        if let Some(charged) = charged {
+        let charged = charge(budget, instance, &loaded, output, |charged| {
+            let reveals = charged.has_ids() && arguments.reveal;
+            reveals.then(|| load_without(&task, &|id| charged.is_void(id))).transpose()
+        })?;
+        if let Some((charged, without)) = charged {
             // What the record with the most rows has spent is the owner's to know: this output may be shown.
             if loaded.records.is_none() && !output.quiet && !output.json {
                 screen::say(format!("Source: {}.", charged.said))?;
             }
-            if charged.has_ids() && arguments.reveal {
-                loaded = load_without(&task, &|id| charged.is_void(id))?;
-            }
+            loaded = without.unwrap_or(loaded);
         }
     }
     let mut children = Children::start(&loaded.names, &folders, instance)?;
@@ -130,6 +134,31 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         screen::say(tell(&summary, arguments))?;
     }
     Ok(())
+}
+
+/// The odometer that the rows are charged to: the one that was named, or the one beside the data if there is one.
+fn budget_folder(task: &Task, arguments: &Arguments) -> Result<Option<PathBuf>, Mistake> {
+    let beside = || {
+        let folder = task.data.train.file.parent()?.join(BUDGET_FOLDER);
+        // PRIVACY: rows whose owner keeps count of them are not released uncounted.
+        folder.is_dir().then_some(folder)
+    };
+    let Some(folder) = arguments.budget.clone().or_else(beside) else { return Ok(None) };
+    check_outside(&folder, &arguments.out.out)?;
+    let folder = std::path::absolute(&folder).map_err(|error| Mistake::io(&folder, "used", &error))?;
+    Ok(Some(folder))
+}
+
+/// Where --budget was not said: what is charged instead.
+fn whose_budget(arguments: &Arguments, budget: Option<&Path>) -> Option<String> {
+    match (&arguments.budget, budget) {
+        (Some(_), _) => None,
+        (None, Some(folder)) => Some(format!("Source: the budget folder beside the data, {}.", folder.display())),
+        (None, None) => Some(format!(
+            "Source: not charged; these peers keep budgets of their own below {}, and --budget names one for all.",
+            arguments.out.out.join("peers").display()
+        )),
+    }
 }
 
 fn peer_id(k: usize) -> sottovoce_core::PeerId {

@@ -51,10 +51,7 @@ pub fn read_key(file: &Path) -> Result<Identity, Mistake> {
 /// A peer's task and its own data, as its running instance has them: records that were over their limit when it was charged are void.
 pub fn load_peer(file: &PeerFile) -> Result<One, Mistake> {
     let one = load(file)?;
-    if one.loaded.records.is_none() {
-        return Ok(one);
-    }
-    match crate::budget::recorded(file)?.filter(|charged| charged.has_ids()) {
+    match crate::budget::recorded(file, &one)?.filter(|charged| charged.has_ids()) {
         None => Ok(one),
         Some(charged) => load_without(file, &|id| charged.is_void(id)),
     }

@@ -6,7 +6,7 @@ use super::init::parse_address;
 use crate::{Output, budget};
 use sottovoce_core::{Algorithm, Wire};
 use sottovoce_lab::error::Mistake;
-use sottovoce_lab::peer::{One, PeerFile, hex, is_learned, load, load_without};
+use sottovoce_lab::peer::{One, PeerFile, hex, is_learned, load};
 use sottovoce_lab::registry::{Probe, Shard, Visitor, with_algorithm};
 use sottovoce_net::admin::{Account, Admin as AdminServer, Ask};
 use sottovoce_net::disk::FileDisk;
@@ -120,13 +120,14 @@ impl Visitor for Run<'_> {
         let mut disk = FileDisk::open(&file.store).map_err(|error| Mistake::io(&file.store, "used", &error))?;
         // PRIVACY: everything that this instance of the task may ever release is charged to the source of the data, and safe, before the node
         // exists that could release it.
-        let charged = budget::charge_peer(file, one, &owner(one, &identity), &mut disk, arguments.charged)?;
-        // What the record with the most rows has spent is the owner's to know, by `peer status`: a log may be shown.
-        if let Some(charged) = charged.as_ref().filter(|charged| !charged.has_ids()) {
-            tracing::info!("source: {}", charged.said);
+        let (charged, without) = budget::charge_peer(file, one, &identity, &mut disk, arguments.charged)?;
+        if let Some(charged) = &charged {
+            charged.news.iter().for_each(|news| tracing::info!("{news}"));
+            // What the record with the most rows has spent is the owner's to know, by `peer status`: a log may be shown.
+            if !charged.has_ids() {
+                tracing::info!("source: {}", charged.said);
+            }
         }
-        let without = charged.filter(|charged| charged.has_ids());
-        let without = without.map(|charged| load_without(file, &|id| charged.is_void(id))).transpose()?;
         let one = without.as_ref().unwrap_or(one);
         // Who has which coins need not be secret, but must not be the same for all.
         let id = identity.id().to_bytes();
@@ -134,6 +135,8 @@ impl Visitor for Run<'_> {
         let rules = rules(file, one, seed);
         let node = Node::open(algorithm, one.shard(), group, rules, &owner(one, &identity), disk)
             .map_err(|fault| Mistake::file(&file.store, fault.to_string()))?;
+        // PRIVACY: the store has its first record, and nothing was released yet.
+        budget::bind_peer(file)?;
         let settings = Settings {
             identity,
             transport: settings,
