@@ -149,6 +149,14 @@ pub const ALL: &[Artefact] = &[
     one(Peer, "data.csv", File, ExactData, No, "the agent's points, where `network` put them"),
     one(Peer, "test.csv", File, ExactData, No, "its test points"),
     one(Peer, "store", Folder, ExactData, No, "ledger, released values, and a digest of the data, to know them again"),
+    one(
+        Peer,
+        "sottovoce-budget",
+        Folder,
+        ExactData,
+        No,
+        "the odometer, beside the data: hashes of ids, numbers of rows, and the key of the hashes",
+    ),
     one(Peer, "home.csv", File, ExactData, No, "the home model, written when the peer ends"),
     one(
         Peer,
@@ -171,10 +179,11 @@ pub const ALL: &[Artefact] = &[
         Peer,
         "peer status",
         Said,
-        Released,
+        ExactData,
         No,
-        "counters, charges, neighbours, addresses, the last change of the model",
+        "counters, charges, neighbours, addresses, the last change of the model; what its source has spent, by rows of each id",
     ),
+    one(Peer, "peer ledger", Said, PublicFacts, Yes, "charges, signed by the peer"),
     one(
         Peer,
         "peer predict",
