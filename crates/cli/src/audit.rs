@@ -189,6 +189,9 @@ fn tell(audit: &Audit) -> Result<(), Mistake> {
             screen::say(format!("Left out, {skipped}."))?;
         }
     }
+    if audit.artefacts.is_some() && audit.frames.is_none() {
+        screen::say("Left out, frames: real peers cannot run this task, or no agent has two records and a neighbour.")?;
+    }
     if let Some(frames) = &audit.frames {
         screen::say(format!(
             "Frames of {} real peers: {} neighbouring files; {} frames compared, {}.",

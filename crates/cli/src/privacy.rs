@@ -261,9 +261,11 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
     }
     let releases: u64 = ledgers.iter().map(|(_, ledger)| ledger.releases()).fold(0, u64::saturating_add);
     screen::say(format!(
-        "{} agents made {} releases. The one that spent most spent epsilon = {} at delta = {delta} ({name}).",
+        "{} agent{} made {} release{}. The one that spent most spent epsilon = {} at delta = {delta} ({name}).",
         number::count(ledgers.len() as u64),
+        if ledgers.len() == 1 { "" } else { "s" },
         number::count(releases),
+        if releases == 1 { "" } else { "s" },
         bound_or_infinity(most(&each)),
     ))?;
     screen::say(match &signed {

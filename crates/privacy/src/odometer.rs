@@ -72,9 +72,9 @@ pub enum Refused {
     },
     /// The rows have been used up.
     #[error(
-        "{tasks} tasks have used {} of the limit of epsilon = {epsilon} at delta = {delta}, and this one would bring it to {}; \
+        "{tasks} {} used {} of the limit of epsilon = {epsilon} at delta = {delta}, and this one would bring it to {}; \
          accepted: a task with more noise, or rows that no task has seen, with a budget folder of their own",
-        percent(*.before), percent(*.after)
+        if *.tasks == 1 { "task has" } else { "tasks have" }, percent(*.before), percent(*.after)
     )]
     Spent {
         /// Tasks so far.

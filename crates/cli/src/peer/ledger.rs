@@ -5,7 +5,9 @@ use crate::{Output, screen};
 use sottovoce_lab::error::Mistake;
 use sottovoce_lab::ledger_file::{Signature, lines};
 use sottovoce_lab::peer::{PeerFile, hex};
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
 
 /// What the peer has released, signed with its key: lines of ledger.jsonl, and the signature as the last
 ///
@@ -15,7 +17,7 @@ pub struct Arguments {
     /// The peer's folder
     folder: PathBuf,
 
-    /// The file to write [default: standard output]
+    /// The file to write, which must be new [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -33,11 +35,21 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
     match &arguments.out {
         None => screen::say(format!("{lines}{last}")),
         Some(out) => {
-            std::fs::write(out, format!("{lines}{last}\n")).map_err(|error| Mistake::io(out, "written", &error))?;
+            write_new(out, &format!("{lines}{last}\n"))?;
             if output.quiet || output.json {
                 return Ok(());
             }
-            screen::say(format!("{} releases, signed: {}", ledger.releases(), out.display()))
+            let s = if ledger.releases() == 1 { "" } else { "s" };
+            screen::say(format!("{} release{s}, signed: {}", ledger.releases(), out.display()))
         }
     }
+}
+
+/// Writes a file that was not there: a wrong name must not cost a key, a store or an older ledger.
+fn write_new(file: &Path, text: &str) -> Result<(), Mistake> {
+    let opened = OpenOptions::new().write(true).create_new(true).open(file);
+    opened.and_then(|mut opened| opened.write_all(text.as_bytes())).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Mistake::file(file, "exists already; accepted: the name of a new file"),
+        _ => Mistake::io(file, "written", &error),
+    })
 }

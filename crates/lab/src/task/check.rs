@@ -102,7 +102,9 @@ impl Walk<'_> {
                 }
                 all
             }
-            (Kind::Text | Kind::File, DeValue::String(text)) => !text.is_empty(),
+            // A task comes from somebody else, and its words reach terminals and logs.
+            (Kind::Text, DeValue::String(text)) => !text.is_empty() && !text.chars().any(char::is_control),
+            (Kind::File, DeValue::String(text)) => !text.is_empty(),
             (Kind::Texts, DeValue::Array(items)) => {
                 items.iter().all(|item| matches!(item.get_ref(), DeValue::String(text) if !text.is_empty()))
             }
@@ -128,7 +130,10 @@ impl Walk<'_> {
                 DeValue::Array(_) => "an array".to_owned(),
                 other => format!("a {}", other.type_str()),
             };
-            self.refuse(position, format!("{} is {found}; accepted: {}", key.path, key.kind));
+            let is_raw =
+                matches!(value, DeValue::String(text) if key.kind == Kind::Text && text.chars().any(char::is_control));
+            let without = if is_raw { " without control characters" } else { "" };
+            self.refuse(position, format!("{} is {found}; accepted: {}{without}", key.path, key.kind));
         }
     }
 }

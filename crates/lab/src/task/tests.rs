@@ -210,6 +210,10 @@ fn every_mistake_in_a_task_names_its_line_and_what_is_accepted() {
             format!("trade-off = 1\n{SMALL}"),
             "line 1: unknown key \"trade-off\"; the nearest known key is model.trade-off",
         ),
+        (
+            "name = \"a\\u001b[31mb\"\n".to_owned() + &with(""),
+            "line 1: name is \"a\\u{1b}[31mb\"; accepted: text without control characters",
+        ),
         (with("[fault]\nloss = 0.1"), "line 6: unknown key \"fault\"; the nearest known key is faults"),
         (with("[faults]\ndelay = { mean = 1, maximum = 2 }"), "the nearest known key is faults.delay.max"),
         (with("[faults]\npartitions = [{ form = 1 }]"), "the nearest known key is faults.partitions.from"),
