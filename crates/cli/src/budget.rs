@@ -2,7 +2,7 @@
 
 use crate::peer::owner;
 use crate::{Output, screen};
-use sottovoce_lab::budget::ChargedRows;
+use sottovoce_lab::budget::{ChargedRows, Void};
 use sottovoce_lab::error::Mistake;
 use sottovoce_lab::load::Loaded;
 use sottovoce_lab::peer::{One, PeerFile, load_without};
@@ -55,12 +55,19 @@ pub struct Charged {
     pub said: String,
     /// That the folder is new, in a line: a name that is mistyped is a new folder too.
     pub news: Option<String>,
+    /// The same for programs.
+    pub source: serde_json::Value,
 }
 
 impl Charged {
     /// Whether records have ids, so that rows must be loaded again by what was charged.
     pub fn has_ids(&self) -> bool {
         matches!(self.entry.charged, TaskRows::Named(_))
+    }
+
+    /// What is over the limit in this task; none where nothing is. For the owner's eyes.
+    pub fn void(&self, loaded: &Loaded) -> Option<Void> {
+        Void::of(loaded, |id| self.is_void(id))
     }
 
     /// Whether the record with this id is void in this task.
@@ -155,13 +162,15 @@ fn charge_to<T>(
     let news = file.is_new().then(|| format!("new budget folder {}", folder.display()));
     let key = *file.key();
     let untold = sottovoce_lab::budget::untold(loaded).iter().map(|id| record_id(&key, id)).collect();
-    let mut charged = Charged { key, entry, untold, said: String::new(), news };
+    let mut charged = Charged { key, entry, untold, said: String::new(), source: serde_json::Value::Null, news };
     let prepared = prepare(&charged)?;
     if !is_known {
         file.write(charged.entry.clone()).map_err(refused(folder))?;
     }
     let delta = loaded.task.privacy.map_or(DELTA, |privacy| privacy.delta);
-    charged.said = Spent::of(file.book(), delta).in_words(file.book());
+    let spent = Spent::of(file.book(), delta);
+    charged.said = spent.in_words(file.book());
+    charged.source = spent.json(file.book());
     Ok((charged, prepared))
 }
 
@@ -266,7 +275,14 @@ pub fn recorded(file: &PeerFile, one: &One) -> Result<Option<Charged>, Mistake> 
     let looked = book::look(&file.budget).map_err(refused(&file.budget))?;
     let known = looked.as_ref().and_then(|(book, key)| Some((book.entry(&instance)?.clone(), *key)));
     if let Some((entry, key)) = known {
-        return Ok(Some(Charged { key, entry, untold: BTreeSet::new(), said: String::new(), news: None }));
+        return Ok(Some(Charged {
+            key,
+            entry,
+            untold: BTreeSet::new(),
+            said: String::new(),
+            source: serde_json::Value::Null,
+            news: None,
+        }));
     }
     let found =
         Store::look(&mut Glance::at(&file.store)).map_err(|error| Mistake::file(&file.store, error.to_string()))?;
@@ -317,9 +333,11 @@ impl Spent {
             _ => String::new(),
         };
         format!(
-            "{} task{} in all: epsilon = {} by the filter, {} had the tasks been fixed beforehand, at delta = {}{limit}",
+            "{} task{} in all{}: epsilon = {} by the filter, {} had the tasks been fixed beforehand, at delta = {}{limit}",
             number::count(tasks as u64),
             if tasks == 1 { "" } else { "s" },
+            // With ids, other records have spent less.
+            if book.distribution().is_empty() { "" } else { "; the record charged most" },
             bound_or_infinity(self.filter),
             bound_or_infinity(self.tight),
             number::bound(self.delta),
@@ -360,8 +378,9 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
         let tasks = file.book().entries().len();
         if tasks > 0 && file.book().filter().is_none() {
             let line = format!(
-                "{tasks} tasks have run: this limit is one only if it was not chosen for what they said, and it does not take back what \
-                 they spent"
+                "{tasks} task{} run: this limit is one only if it was not chosen for what they said, and it does not take back what \
+                 they spent",
+                if tasks == 1 { " has" } else { "s have" }
             );
             screen::warn(output, &[line]);
         }
@@ -442,6 +461,7 @@ fn tell(book: &Book, spent: &Spent) -> Result<(), Mistake> {
                 bound_or_infinity(most.0)
             )
         }
+        _ if book.entries().is_empty() => "No task has been charged.".to_owned(),
         _ => "No ids: every row is charged all that the source has spent.".to_owned(),
     })?;
     if let (Some(filter), Some(used)) = (book.filter(), spent.used) {
@@ -455,7 +475,7 @@ fn tell(book: &Book, spent: &Spent) -> Result<(), Mistake> {
         screen::say("No limit: the odometer only counts.")?;
     }
     screen::say("Made of hashes of ids and of numbers of rows: for the owner's eyes.\n")?;
-    let mut rows = vec![["", "task", "releases", "rows", "records", "void"].map(str::to_owned).to_vec()];
+    let mut rows = vec![["", "task", "releases", "rows", "records", "void records"].map(str::to_owned).to_vec()];
     for (entry, order) in book.entries().iter().zip(1u64..) {
         let (count, records) = charged(entry);
         rows.push(vec![

@@ -1,15 +1,16 @@
 //! `sottovoce data`: describe a data set, check that of a private task, or generate a task with one.
 
-use crate::{OutArguments, Output, screen};
+use crate::{OutArguments, Output, budget, screen};
 use clap::Subcommand;
+use sottovoce_lab::budget::Void;
 use sottovoce_lab::data::moved;
 use sottovoce_lab::describe::describe;
 use sottovoce_lab::error::Mistake;
 use sottovoce_lab::generate::moons::{self, MoonsOptions};
 use sottovoce_lab::generate::{self, LinearOptions};
-use sottovoce_lab::peer::{PeerFile, own_task};
+use sottovoce_lab::peer::{PeerFile, load, own_task};
 use sottovoce_lab::plot::number;
-use sottovoce_lab::private_rows::{Count, Moved, Rule};
+use sottovoce_lab::private_rows::{Count, Ids, Moved, Rule};
 use sottovoce_lab::task::Task;
 use sottovoce_lab::train::Halt;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,10 @@ pub struct Arguments {
     /// For libsvm: the file with the agent of each line
     #[arg(long, value_name = "FILE")]
     agents: Option<PathBuf>,
+
+    /// The column of ids of a csv file, as data.record of a task names it
+    #[arg(long, value_name = "COLUMN")]
+    record: Option<String>,
 
     #[command(subcommand)]
     command: Option<DataCommand>,
@@ -125,7 +130,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         }
         (Some(DataCommand::Check { path }), _) => check(path, output),
         (None, Some(file)) => {
-            let summary = describe(file, arguments.agents.as_deref())?;
+            let summary = describe(file, arguments.agents.as_deref(), arguments.record.as_deref())?;
             if output.json {
                 screen::say(serde_json::to_string_pretty(&summary).expect("a summary is JSON"))?;
             } else if !output.quiet {
@@ -142,20 +147,22 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
 
 /// Says what was moved in the files of a private task. Whatever that is, the command succeeds.
 fn check(path: &Path, output: Output) -> Result<(), Halt> {
-    let task = if path.is_dir() { own_task(&PeerFile::read(path)?)? } else { Task::read(path)? };
+    let peer = if path.is_dir() { Some(PeerFile::read(path)?) } else { None };
+    let task = peer.as_ref().map_or_else(|| Task::read(path), own_task)?;
     if task.privacy.is_none() {
         let what = "a task without [privacy] moves nothing, and refuses what is out of range; accepted: a private task";
         return Err(Mistake::file(path, what).into());
     }
     let files = moved(&task)?;
+    let void = peer.as_ref().map(void_of).transpose()?.flatten();
     if output.json {
         let count = |(rule, count): (Rule, Count)| serde_json::json!({ "rule": rule, "times": count.times, "first_line": count.line });
         let file = |file: &Moved| {
             let counts: Vec<serde_json::Value> = file.counts().map(count).collect();
-            serde_json::json!({ "file": file.file, "rows": file.lines.len(), "moved": counts })
+            serde_json::json!({ "file": file.file, "rows": file.lines.len(), "moved": counts, "ids": file.ids })
         };
         let files: Vec<serde_json::Value> = files.iter().map(file).collect();
-        screen::say(serde_json::json!({ "note": OWNER_ONLY, "files": files }))?;
+        screen::say(serde_json::json!({ "note": OWNER_ONLY, "files": files, "void": void }))?;
     } else if !output.quiet {
         let mut text = OWNER_ONLY.to_owned();
         for (file, what) in files.iter().zip(["training", "test"]) {
@@ -167,10 +174,34 @@ fn check(path: &Path, output: Output) -> Result<(), Halt> {
             for (rule, Count { times, line }) in file.counts() {
                 text += &format!("\n  {} {} (first in line {line})", number::count(times), rule.in_words());
             }
+            text += &file.ids.map_or(String::new(), ids_in_words);
         }
+        text += &void.map_or(String::new(), |void| format!("\n{}.", void.in_words()));
         screen::say(text)?;
     }
     Ok(())
+}
+
+/// What of a peer's rows is over the limit of their source, if the peer was started; none otherwise.
+fn void_of(file: &PeerFile) -> Result<Option<Void>, Mistake> {
+    let one = load(file)?;
+    Ok(budget::recorded(file, &one)?.and_then(|charged| charged.void(&one.loaded)))
+}
+
+/// The lines about ids.
+fn ids_in_words(ids: Ids) -> String {
+    let Ids { records, rows_without_id, rows_max } = ids;
+    let [s, rows] = [records, rows_max].map(|number| if number == 1 { "" } else { "s" });
+    let mut text = format!(
+        "\n  {} record{s} by their ids, of at most {} row{rows}",
+        number::count(records),
+        number::count(rows_max)
+    );
+    if rows_without_id > 0 {
+        let are = if rows_without_id == 1 { "row without an id is" } else { "rows without an id are" };
+        text += &format!("\n  {} {are} one record", number::count(rows_without_id));
+    }
+    text
 }
 
 /// What was written, and what to do with it.

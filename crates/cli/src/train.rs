@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     }
     arguments.budget.iter().try_for_each(|budget| check_outside(budget, &arguments.out.out))?;
     let folder = Folder::begin(&arguments.out.out, arguments.out.force, &names(Command::Train))?;
-    let loaded = charged(load(&task)?, &task, arguments, output)?;
+    let (loaded, source) = charged(load(&task)?, &task, arguments, output)?;
     let facts = PublicFacts::of(&loaded);
     screen::warn(output, &facts.warnings);
     if !output.quiet && !output.json {
@@ -96,7 +96,11 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     let summary = run_folder::write(&folder, &loaded, &runs, vec![command], swept)?;
     folder.finish()?;
     if output.json {
-        screen::say(serde_json::to_string(&summary).expect("a summary is JSON"))?;
+        let mut answer = serde_json::to_value(&summary).expect("a summary is JSON");
+        if let Some(source) = source {
+            answer["source"] = source;
+        }
+        screen::say(answer)?;
     } else if !output.quiet {
         screen::say(tell(&summary, loaded.task.run.tolerance.is_some()))?;
         screen::say(format!("Report: {}", arguments.out.out.join("report.html").display()))?;
@@ -104,18 +108,27 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     Ok(())
 }
 
-/// With --budget, charges the run to a source, and leaves out what records over their limit say.
-fn charged(loaded: Loaded, task: &Task, arguments: &Arguments, output: Output) -> Result<Loaded, Mistake> {
-    let Some(folder) = &arguments.budget else { return Ok(loaded) };
+/// With --budget, charges the run to a source, and leaves out what records over their limit say. Returns also what the source has spent, for
+/// programs.
+fn charged(
+    loaded: Loaded,
+    task: &Task,
+    arguments: &Arguments,
+    output: Output,
+) -> Result<(Loaded, Option<serde_json::Value>), Mistake> {
+    let Some(folder) = &arguments.budget else { return Ok((loaded, None)) };
     // PRIVACY: the whole plan is charged, and safe, before the run begins. A run that is repeated is charged again, also with its old seed.
     let charged = charge(folder, new_instance()?, &loaded, output, |charged| {
         charged.has_ids().then(|| load_without(task, &|id| charged.is_void(id))).transpose()
     })?;
-    let Some((charged, without)) = charged else { return Ok(loaded) };
+    let Some((charged, without)) = charged else { return Ok((loaded, None)) };
     if !output.quiet && !output.json {
         screen::say(format!("Source: {}.", charged.said))?;
     }
-    Ok(without.unwrap_or(loaded))
+    // PRIVACY: what is void follows from ids. The simulator's files and words are for whoever has all data; peers say nothing of it.
+    let void = charged.void(&loaded);
+    screen::warn(output, void.map(|void| void.in_words()).as_slice());
+    Ok((Loaded { void, ..without.unwrap_or(loaded) }, Some(charged.source)))
 }
 
 /// The pictures of a private run that need more runs; none for others.
@@ -162,6 +175,9 @@ pub fn spent(accounting: &Accounting, delta: f64) -> String {
 fn tell(summary: &Summary, tolerance: bool) -> String {
     let what = if summary.accuracy.is_some() { "Mean test accuracy" } else { "Mean test RMSE" };
     let mut text = match summary.accuracy.or(summary.rmse) {
+        None if summary.void.is_some_and(|void| void.is_all()) => {
+            "Nobody learned from any row, so no scores.".to_owned()
+        }
         Some(scores) => {
             let alone = scores.local_mean.map_or("-".to_owned(), number::score);
             let mean = number::score(scores.mean);
@@ -182,6 +198,9 @@ fn tell(summary: &Summary, tolerance: bool) -> String {
         }
         None => "No test points, so no scores.".to_owned(),
     };
+    if let Some(void) = summary.void {
+        text += &format!("\n{}.", void.in_words());
+    }
     if let Some(accounting) = &summary.accounting {
         text += &format!("\n{}", spent(accounting, summary.delta));
     }

@@ -62,6 +62,7 @@ fn invented() -> Report {
         private: None,
         score_name: "test accuracy".into(),
         higher_is_better: true,
+        void: None,
         bound: Some(
             (0..=100).map(|t| (200.0 * f64::from(t), optimum + 16.0 * (-0.035 * f64::from(t)).exp())).collect(),
         ),

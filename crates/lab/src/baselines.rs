@@ -131,6 +131,7 @@ fn run_as_one(kind: &str, loaded: &Loaded, threads: usize) -> Result<Trained, Ha
         plain: loaded.plain.clone(),
         plan: None,
         records: None,
+        void: loaded.void,
     };
     let one = train(&pooled, Algorithm::Local, threads, &mut |_| ControlFlow::Continue(()))?;
     let mut models = Rows::zeros(agents, problem.dimension());

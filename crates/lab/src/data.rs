@@ -404,11 +404,19 @@ pub(crate) fn below(rng: &mut ChaCha8Rng, n: usize) -> usize {
 }
 
 /// Reads a file of points for a summary: any label, missing features counted.
-pub(crate) fn read_leniently(file: &Path, agents: Option<&Path>, names: &mut Names) -> Result<Rows, Mistake> {
+pub(crate) fn read_leniently(
+    file: &Path,
+    agents: Option<&Path>,
+    record: Option<&str>,
+    names: &mut Names,
+) -> Result<Rows, Mistake> {
     match (Format::of(file), agents) {
         (None, _) => Err(Mistake::file(file, format!("accepted: a file named {}", Format::ACCEPTED))),
         (Some(Format { libsvm: true, .. }), None) => {
             Err(Mistake::file(file, "a libsvm file names no agents; accepted: with a file of one agent per line"))
+        }
+        (Some(Format { libsvm: true, .. }), Some(_)) if record.is_some() => {
+            Err(Mistake::file(file, "a libsvm file has no column of ids; accepted: a csv file, or no --record"))
         }
         (Some(Format { libsvm: true, .. }), Some(agents)) => {
             let sparse = rows::read_libsvm(file, agents, names, None, |y, _| Ok(y))?;
@@ -416,6 +424,6 @@ pub(crate) fn read_leniently(file: &Path, agents: Option<&Path>, names: &mut Nam
             with_features(sparse.dense(dimension, file)?, file)
         }
         (Some(_), Some(agents)) => Err(Mistake::file(agents, "a csv file names its agents in its first column")),
-        (Some(_), None) => rows::read_points(file, names, Missing::Count, None, |y, _| Ok(y)),
+        (Some(_), None) => rows::read_points(file, names, Missing::Count, record, |y, _| Ok(y)),
     }
 }

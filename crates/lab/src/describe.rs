@@ -60,10 +60,10 @@ pub enum Labels {
     },
 }
 
-/// Summarizes a csv file, or a libsvm file with its file of agents.
-pub fn describe(file: &Path, agents: Option<&Path>) -> Result<Summary, Mistake> {
+/// Summarizes a csv file, with the name of its column of ids if it has one, or a libsvm file with its file of agents.
+pub fn describe(file: &Path, agents: Option<&Path>, record: Option<&str>) -> Result<Summary, Mistake> {
     let mut names = Names::default();
-    let rows = read_leniently(file, agents, &mut names)?;
+    let rows = read_leniently(file, agents, record, &mut names)?;
     let (points, features) = (rows.labels.len(), rows.columns.len());
     let mut sizes = vec![0usize; names.len()];
     rows.owners.iter().for_each(|&owner| sizes[owner as usize] += 1);
@@ -161,7 +161,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a folder");
         let file = place.path().join("points.csv");
         std::fs::write(&file, text).expect("written");
-        describe(&file, None).expect("a summary")
+        describe(&file, None, None).expect("a summary")
     }
 
     #[test]
@@ -177,6 +177,16 @@ mod tests {
         assert!(text.contains("train would refuse this file"), "{text}");
         assert!(text.contains("50.0% positive") && text.contains("missing in \"y\" (3)"), "{text}");
         assert!(text.contains("constant: \"y\", \"z\""), "{text}");
+    }
+
+    #[test]
+    fn a_column_of_ids_is_no_feature_where_it_is_named() {
+        let place = tempfile::tempdir().expect("a folder");
+        let file = place.path().join("points.csv");
+        std::fs::write(&file, "agent,patient,label,x\na,p 1,1,2\na,,0,3\n").expect("written");
+        assert_eq!(describe(&file, None, Some("patient")).expect("a summary").features, 1);
+        let said = describe(&file, None, None).expect_err("an unknown column").to_string();
+        assert!(said.contains("column 2 is \"patient\"") && said.contains("--record"), "{said}");
     }
 
     #[test]

@@ -189,6 +189,7 @@ pub fn linear(loaded: &Loaded) -> Loaded {
         feature_names,
         plan: None,
         records: None,
+        void: loaded.void,
         known: loaded.known.clone(),
         plain: None,
     }

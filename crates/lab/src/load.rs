@@ -1,5 +1,6 @@
 //! From a task to a problem that is ready to run.
 
+use crate::budget::Void;
 use crate::data::{Prepared, RecordNames};
 use crate::error::Mistake;
 use crate::learned::{Known, Plain};
@@ -33,6 +34,8 @@ pub struct Loaded {
     pub plan: Option<Arc<Plan>>,
     /// The ids of each agent's training rows, where the task names a column of ids. They never leave.
     pub records: Option<Arc<RecordNames>>,
+    /// What is over the limit of the source, where the run was charged to one and something is. For the owner's eyes.
+    pub void: Option<Void>,
 }
 
 impl Loaded {
@@ -53,7 +56,7 @@ impl Loaded {
             Some(privacy) => Some(Arc::new(private::plan(&task, privacy, &problem)?)),
         };
         let records = records.map(Arc::new);
-        Ok(Loaded { task, names, problem, test, feature_names, known, plain: None, plan, records })
+        Ok(Loaded { task, names, problem, test, feature_names, known, plain: None, plan, records, void: None })
     }
 
     /// With what base predictors say in place of the points, where the task boosts.

@@ -13,6 +13,7 @@ use crate::error::Mistake;
 use crate::rows::{self, At, LIBSVM_CELLS_MAX, Names, Place, Rows, SIZE_MAX};
 use csv::ByteRecord;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -90,6 +91,29 @@ pub struct Count {
     pub line: u64,
 }
 
+/// Rows by their ids.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Ids {
+    /// Different ids, the empty one among them.
+    pub records: u64,
+    /// Rows whose id is empty: they are one record together.
+    pub rows_without_id: u64,
+    /// The most rows of one record.
+    pub rows_max: u64,
+}
+
+impl Ids {
+    fn of(records: &[Box<[u8]>]) -> Self {
+        let mut rows: BTreeMap<&[u8], u64> = BTreeMap::new();
+        records.iter().for_each(|id| *rows.entry(id).or_default() += 1);
+        Ids {
+            records: rows.len() as u64,
+            rows_without_id: rows.get(&b""[..]).copied().unwrap_or(0),
+            rows_max: rows.into_values().max().unwrap_or(0),
+        }
+    }
+}
+
 /// What was moved in a file. It is made of exact data, for the owner's eyes only.
 #[derive(Clone, Debug)]
 pub struct Moved {
@@ -97,12 +121,14 @@ pub struct Moved {
     pub file: PathBuf,
     /// The line of each row, counted from 1.
     pub lines: Vec<u64>,
+    /// What the ids of rows come to, where the task names a column of ids.
+    pub ids: Option<Ids>,
     counts: [Count; Rule::ALL.len()],
 }
 
 impl Moved {
     fn new(file: &Path) -> Self {
-        Moved { file: file.to_owned(), lines: Vec::new(), counts: Default::default() }
+        Moved { file: file.to_owned(), lines: Vec::new(), ids: None, counts: Default::default() }
     }
 
     /// Notes that a rule was needed in a line.
@@ -201,7 +227,42 @@ pub fn read_csv(
     if table.columns.is_empty() {
         return Err(Mistake::file(file, "the file is empty; accepted: a header and at least one row"));
     }
+    moved.ids = table.records.as_deref().map(Ids::of);
     Ok((table, moved))
+}
+
+/// Reads the features of rows to ask a model about, by the same rules: `places` finds the columns of the features in the header, `each` is
+/// called with the features of a row.
+pub fn read_questions(
+    file: &Path,
+    places: impl Fn(&ByteRecord) -> Result<Vec<usize>, String>,
+    mut each: impl FnMut(&[f64]),
+) -> Result<Moved, Mistake> {
+    let mut moved = Moved::new(file);
+    let mut columns: Option<(Vec<usize>, usize)> = None;
+    let (mut record, mut features) = (ByteRecord::new(), Vec::new());
+    for_each_line(file, |text, line, is_cut| {
+        if text.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        split(text, &mut record);
+        let Some((places, width)) = &columns else {
+            let found = places(&record).map_err(|what| Mistake::line(file, line, what))?;
+            columns = Some((found, record.len()));
+            return Ok(());
+        };
+        moved.lines.push(line);
+        let rules = [(Rule::Short, record.len() < *width), (Rule::Long, record.len() > *width), (Rule::Line, is_cut)];
+        rules.iter().filter(|(_, needed)| *needed).for_each(|(rule, _)| moved.note(*rule, line));
+        features.clear();
+        features.extend(places.iter().map(|&k| record.get(k).map_or(0.0, |field| moved.feature(field, line))));
+        each(&features);
+        Ok(())
+    })?;
+    match columns {
+        None => Err(Mistake::file(file, "the file is empty; accepted: a header and at least one row")),
+        Some(_) => Ok(moved),
+    }
 }
 
 /// Reads a libsvm file of so many features, and its file of agents. The k-th line is the k-th name's, blank or not.

@@ -375,7 +375,8 @@ pub(crate) fn feature_columns(header: &csv::ByteRecord) -> Result<Vec<String>, S
     for (k, expected) in ["agent", "label"].into_iter().enumerate() {
         let found = header.get(k).unwrap_or(b"");
         if found.trim_ascii() != expected.as_bytes() {
-            return Err(format!("column {} is {}, not \"{expected}\"; {accepted}", k + 1, quote(found)));
+            let ids = if k == 1 { ", or agent,<id>,label,... where data.record or --record names the ids" } else { "" };
+            return Err(format!("column {} is {}, not \"{expected}\"; {accepted}{ids}", k + 1, quote(found)));
         }
     }
     if header.len() == 2 {

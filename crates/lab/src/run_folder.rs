@@ -104,7 +104,7 @@ fn write_exact(
 ) -> Result<Summary, Mistake> {
     let Exact { loaded, runs, sweep } = exact;
     let (run, others) = runs.split_last().expect("the run itself is among the runs");
-    let summary = Summary::of(facts, told, digest).with_exact(facts, run, others.first().copied());
+    let summary = Summary::of(facts, told, digest).with_exact(facts, run, others.first().copied(), loaded.void);
     write_released(folder, facts, told)?;
     if let Some(home) = &run.home {
         folder.write("home.csv", models_csv(facts, &home.models, &vec![true; facts.agents()]))?;

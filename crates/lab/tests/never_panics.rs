@@ -92,7 +92,7 @@ proptest! {
         let place = tempfile::tempdir().expect("a folder");
         let file = place.path().join("train.csv");
         std::fs::write(&file, &train).expect("written");
-        one_line(describe(&file, None).map(|summary| summary.to_string()));
+        one_line(describe(&file, None, None).map(|summary| summary.to_string()));
     }
 
     #[test]

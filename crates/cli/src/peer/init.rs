@@ -3,7 +3,7 @@
 use super::folder::{KEY_FILE, write_key};
 use crate::{Output, screen};
 use sottovoce_lab::error::Mistake;
-use sottovoce_lab::peer::{PEER_FILE, PeerFile, hex, is_learned, load};
+use sottovoce_lab::peer::{BUDGET_FOLDER, PEER_FILE, PeerFile, hex, is_learned, load};
 use sottovoce_net::Multiaddr;
 use sottovoce_net::disk::{make_private_folder, private};
 use std::io::Write;
@@ -25,7 +25,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME")]
     agent: String,
 
-    /// This agent's own points: a csv file whose header is agent,label and the names of features
+    /// This agent's own points: a csv file whose header is agent,label and the names of features; agent,<id>,label where data.record
+    /// of the task names a column of ids
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
 
@@ -169,6 +170,7 @@ pub fn peer_text(peer: &PeerText<'_>) -> String {
          agent = {}\n\
          data = {}   # this agent's own points; they never leave this machine\n\
          {}\
+         # budget = \"{BUDGET_FOLDER}\"   # the odometer of these data; where this says nothing, {BUDGET_FOLDER} beside data\n\
          \n\
          listen = {}\n\
          {}\

@@ -4,6 +4,8 @@ use super::folder::{heard, load_peer, look, read_key, saved};
 use crate::{Output, screen};
 use sottovoce_lab::error::Mistake;
 use sottovoce_lab::peer::{Detail, PeerFile, STAY_AT_HOME};
+use sottovoce_lab::plot::number;
+use sottovoce_lab::private_rows::{Count, Moved, Rule};
 use std::path::PathBuf;
 
 /// Predict with the peer's best model, also while it runs
@@ -19,7 +21,8 @@ pub struct Arguments {
     /// The peer's folder
     folder: PathBuf,
 
-    /// A csv file with the task's features by name; columns agent and label are not looked at
+    /// A csv file with the task's features by name; columns agent, label and data.record are not looked at. In a private task nothing
+    /// that a row holds is refused: features are read by the rules of training rows, as `data check` lists them
     data: PathBuf,
 
     /// Use what the peer has sent to others last, noise and all: it was charged, so its predictions may be shown, and are exact
@@ -47,7 +50,12 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
         // PRIVACY: made of exact data and charged to nobody. It is for the owner, who is told so.
         false => (one.best_model(saved(&step), &heard)?, one.detail()),
     };
-    let text = one.predictions(&model, detail, &arguments.data)?;
+    let (text, moved) = one.predictions(&model, detail, &arguments.data)?;
+    let words = |(rule, count): (Rule, Count)| {
+        format!("{} {} (first in line {})", number::count(count.times), rule.in_words(), count.line)
+    };
+    let moved: Vec<String> = moved.iter().flat_map(Moved::counts).map(words).collect();
+    screen::warn(output, &moved);
     if detail == Detail::Coarse {
         screen::warn(output, &[STAY_AT_HOME.to_owned()]);
     }

@@ -122,6 +122,7 @@ impl Visitor for Run<'_> {
         // exists that could release it.
         let (charged, without) = budget::charge_peer(file, one, &identity, &mut disk, arguments.charged)?;
         if let Some(charged) = &charged {
+            tracing::info!("the odometer is {}", file.budget.display());
             charged.news.iter().for_each(|news| tracing::info!("{news}"));
             // What the record with the most rows has spent is the owner's to know, by `peer status`: a log may be shown.
             if !charged.has_ids() {

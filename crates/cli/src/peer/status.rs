@@ -34,6 +34,8 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
     let budget = Budget::of(&one, &ledger);
     let delta = one.loaded.task.privacy.map_or(1e-6, |privacy| privacy.delta);
     let source = crate::budget::source(&file, delta)?;
+    // PRIVACY: it follows from ids, and is for the owner, who asks.
+    let void = crate::budget::recorded(&file, &one)?.and_then(|charged| charged.void(&one.loaded));
     if output.json {
         let mut answer = serde_json::to_value(&status).expect("a status is JSON");
         answer["running"] = serde_json::json!(process.is_some());
@@ -50,11 +52,18 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
             answer["observer"] = serde_json::json!(OBSERVER);
         }
         answer["source"] = source.map_or(serde_json::Value::Null, |(_, source)| source);
+        answer["budget"] = serde_json::json!(file.budget);
+        answer["void"] = serde_json::json!(void);
         screen::say(answer)
     } else if output.quiet {
         Ok(())
     } else {
-        tell(&status, process, &budget, source.as_ref().map(|(said, _)| &**said))
+        let mut lines = Vec::new();
+        if let Some((said, _)) = source {
+            lines = vec![format!("source      {said}"), format!("odometer    {}", file.budget.display())];
+        }
+        lines.extend(void.map(|void| format!("void        {}", void.in_words())));
+        tell(&status, process, &budget, &lines)
     }
 }
 
@@ -136,7 +145,7 @@ fn json_bound(value: f64) -> serde_json::Value {
     if value.is_finite() { serde_json::json!(value) } else { serde_json::json!("infinity") }
 }
 
-fn tell(status: &Status, process: Option<u32>, budget: &Budget, source: Option<&str>) -> Result<(), Mistake> {
+fn tell(status: &Status, process: Option<u32>, budget: &Budget, source: &[String]) -> Result<(), Mistake> {
     let phase = match (process, status.phase) {
         (None, _) => "not running; this is what its store holds".to_owned(),
         (Some(process), Phase::Asking) => {
@@ -165,9 +174,7 @@ fn tell(status: &Status, process: Option<u32>, budget: &Budget, source: Option<&
         ),
         _ => format!("budget      none: no privacy, epsilon = {}", bound_or_infinity(budget.spent)),
     })?;
-    if let Some(source) = source {
-        screen::say(format!("source      {source}"))?;
-    }
+    source.iter().try_for_each(screen::say)?;
     if let (Some(sent), Some(received)) =
         (status.counters.get("frame_bytes_sent"), status.counters.get("frame_bytes_received"))
     {

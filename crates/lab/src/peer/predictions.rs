@@ -12,8 +12,10 @@
 
 use super::problem::One;
 use crate::error::{Mistake, quote};
+use crate::private_rows::{self, Moved};
 use crate::task::Normalize;
 use crate::{data, learned, rows};
+use csv::ByteRecord;
 use sottovoce_algorithms::kernel::dot;
 use sottovoce_algorithms::stumps::Stumps;
 use std::cell::OnceCell;
@@ -42,9 +44,9 @@ impl One {
         if self.loaded.task.privacy.is_some() { Detail::Coarse } else { Detail::Exact }
     }
 
-    /// Predictions for each row of a csv file, as csv. It has the task's features by name, in any order; `agent` and `label` are
-    /// not looked at.
-    pub fn predictions(&self, model: &[f64], detail: Detail, file: &Path) -> Result<String, Mistake> {
+    /// Predictions for each row of a csv file, as csv. It has the task's features by name, in any order; `agent`, `label` and the column of
+    /// ids are not looked at. In a private task features are read by the rules of its training rows, and what was moved is returned.
+    pub fn predictions(&self, model: &[f64], detail: Detail, file: &Path) -> Result<(String, Option<Moved>), Mistake> {
         let task = &self.loaded.task;
         let plain = self.loaded.plain.as_deref();
         let all_names = plain.map_or(&self.loaded.feature_names, |plain| &plain.feature_names);
@@ -55,53 +57,76 @@ impl One {
         let mut answers = Vec::new();
         let classification = task.model.loss.is_classification();
         let mut text = String::from(header_of(classification, detail));
-        let places = OnceCell::new();
         let limit = data::Limit::of(task);
         // Features are filled in row by row; the constant stays.
         let mut x = vec![task.model.intercept.unwrap_or(0.0); all_names.len()];
-        rows::read_csv(
-            file,
-            |header| {
-                let header: Vec<&[u8]> = header.iter().map(|name| name.trim_ascii()).collect();
-                let known = |name: &&[u8]| names.iter().any(|known| known.as_bytes() == *name);
-                let record = task.data.record.as_deref().unwrap_or("agent").as_bytes();
-                let other = |name: &&&[u8]| !known(name) && ![b"agent".as_slice(), b"label", record].contains(name);
-                if let Some(other) = header.iter().find(other) {
-                    return Err(format!(
-                        "column {} is no feature of the task; accepted: {}",
-                        quote(other),
-                        names.join(",")
-                    ));
-                }
-                let place = |name: &String| {
-                    let place = header.iter().position(|known| *known == name.as_bytes());
-                    place.ok_or_else(|| format!("no column {}; accepted: {}", quote(name.as_bytes()), names.join(",")))
-                };
-                let _ = places.set(names.iter().map(place).collect::<Result<Vec<usize>, String>>()?);
-                Ok(())
-            },
-            |header, record, at| {
-                for (value, &place) in x.iter_mut().zip(places.get().into_iter().flatten()) {
-                    let read = rows::number(&record[place]).filter(|value| value.is_finite());
-                    *value = read.ok_or_else(|| {
-                        let (column, found) = (quote(&header[place]), quote(&record[place]));
-                        at.mistake(format!("column {column} is {found}; accepted: a finite number"))
-                    })?;
-                }
-                if task.data.normalize != Normalize::None {
-                    data::shrink(&mut x[..features], task.data.normalize);
-                }
-                // What points had to undergo before anything was learned from them, questions do, too.
-                if let Some(limit) = limit {
-                    limit.apply(&mut x[..features]);
-                }
-                let margin = margin(&x, model, stumps.as_ref(), &mut answers);
-                text += &line(margin, classification, detail);
-                Ok(())
-            },
-        )?;
-        Ok(text)
+        let mut answer = |row: &[f64]| {
+            x[..features].copy_from_slice(row);
+            if task.data.normalize != Normalize::None {
+                data::shrink(&mut x[..features], task.data.normalize);
+            }
+            // What points had to undergo before anything was learned from them, questions do, too.
+            if let Some(limit) = limit {
+                limit.apply(&mut x[..features]);
+            }
+            let margin = margin(&x, model, stumps.as_ref(), &mut answers);
+            text += &line(margin, classification, detail);
+        };
+        let record = task.data.record.as_deref();
+        let moved = match task.privacy {
+            Some(_) => Some(private_rows::read_questions(file, |header| places(header, names, record), answer)?),
+            None => {
+                read_strictly(file, |header| places(header, names, record), &mut answer)?;
+                None
+            }
+        };
+        Ok((text, moved))
     }
+}
+
+/// Where each feature stands in a header.
+fn places(header: &ByteRecord, names: &[String], record: Option<&str>) -> Result<Vec<usize>, String> {
+    let header: Vec<&[u8]> = header.iter().map(|name| name.trim_ascii()).collect();
+    let known = |name: &&[u8]| names.iter().any(|known| known.as_bytes() == *name);
+    let record = record.unwrap_or("agent").as_bytes();
+    let other = |name: &&&[u8]| !known(name) && ![b"agent".as_slice(), b"label", record].contains(name);
+    if let Some(other) = header.iter().find(other) {
+        return Err(format!("column {} is no feature of the task; accepted: {}", quote(other), names.join(",")));
+    }
+    let place = |name: &String| {
+        let place = header.iter().position(|known| *known == name.as_bytes());
+        place.ok_or_else(|| format!("no column {}; accepted: {}", quote(name.as_bytes()), names.join(",")))
+    };
+    names.iter().map(place).collect()
+}
+
+/// Reads rows of finite numbers, and refuses others.
+fn read_strictly(
+    file: &Path,
+    find: impl Fn(&ByteRecord) -> Result<Vec<usize>, String>,
+    each: &mut dyn FnMut(&[f64]),
+) -> Result<(), Mistake> {
+    let places = OnceCell::new();
+    let mut features = Vec::new();
+    rows::read_csv(
+        file,
+        |header| {
+            let _ = places.set(find(header)?);
+            Ok(())
+        },
+        |header, record, at| {
+            features.clear();
+            for &place in places.get().into_iter().flatten() {
+                let read = rows::number(&record[place]).filter(|value| value.is_finite());
+                features.push(read.ok_or_else(|| {
+                    let (column, found) = (quote(&header[place]), quote(&record[place]));
+                    at.mistake(format!("column {column} is {found}; accepted: a finite number"))
+                })?);
+            }
+            each(&features);
+            Ok(())
+        },
+    )
 }
 
 fn header_of(classification: bool, detail: Detail) -> &'static str {

@@ -235,6 +235,8 @@ impl One {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peer::Detail;
+    use crate::private_rows::Rule;
     use std::fs;
 
     const TASK: &str = "name = \"t\"\nalgorithm = \"coordinate-descent\"\n[data]\ntrain = \"nowhere.csv\"\n[graph]\nkind = \"ring\"\n\
@@ -418,10 +420,35 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let rows = folder.path().join("rows.csv");
         fs::write(&rows, "y,x\n1,0.5\n0,0.25\n").expect("written");
-        let text = one.predictions(&[1.0, 2.0, 4.0, 8.0], one.detail(), &rows).expect("predictions");
+        let (text, _) = one.predictions(&[1.0, 2.0, 4.0, 8.0], one.detail(), &rows).expect("predictions");
         assert_eq!(text, "prediction,probability,margin\n1,0.99,5\n1,1.00,13\n", "through the same stumps");
         let wider = loaded(&task.replace("[-1, 1]", "[-1, 2]"), &peer, DATA).expect("good");
         assert_ne!(wider.task, one.task, "the range is agreed");
+    }
+
+    #[test]
+    fn a_private_model_answers_every_row_that_it_could_have_been_trained_on() {
+        let private = TASK.replace("tolerance = 1e-6", "").replace("train = ", "normalize = \"l2\"\ntrain = ")
+            + "[privacy]\nepsilon = 1\ndelta = 1e-6\n";
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("rows.csv");
+        fs::write(&file, "y,x\n1,NA\n1,0\ntext,\n0,0\n1\n1,0,9\n1e999,0\n").expect("written");
+        let one = loaded(&private, PEER, DATA).expect("good");
+        let model = [4.0, -2.0];
+        let (text, moved) = one.predictions(&model, Detail::Exact, &file).expect("predictions");
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        assert_eq!(lines.len(), 7, "{text}");
+        // What is no number is 0, as in training, and so is what is missing.
+        assert_eq!([lines[0], lines[4], lines[5]], [lines[1]; 3], "{text}");
+        assert_eq!([lines[2], lines[6]], [lines[3]; 2], "{text}");
+        let rules: Vec<Rule> = moved.expect("a private task").counts().map(|(rule, _)| rule).collect();
+        assert_eq!(rules, [Rule::Feature, Rule::Short, Rule::Long]);
+        let open = loaded(TASK, PEER, DATA).expect("good");
+        let said = open.predictions(&model, Detail::Exact, &file).expect_err("a strict reader").to_string();
+        assert!(said.contains("accepted: a finite number"), "{said}");
+        fs::write(&file, "y,z\n1,1\n").expect("written");
+        let said = one.predictions(&model, Detail::Exact, &file).expect_err("another feature").to_string();
+        assert!(said.contains("line 1: column \"z\" is no feature of the task"), "{said}");
     }
 
     #[test]

@@ -15,6 +15,8 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+use crate::budget::Void;
+
 pub use learned::LearnedGraph;
 pub use page::html;
 pub use private::{BROADCAST, HOME, PrivateRun, bound_or_infinity};
@@ -50,6 +52,8 @@ pub struct Report {
     pub score_name: String,
     /// Whether a higher score is better.
     pub higher_is_better: bool,
+    /// What is over the limit of the source, and says nothing.
+    pub void: Option<Void>,
     /// One curve per algorithm. The last one is the run itself; the others are what it is compared with.
     pub runs: Vec<Curve>,
     /// The bound of Proposition 1 on the expected objective (gap plus optimum), as (wakes of all agents, objective).

@@ -31,6 +31,7 @@ fn small() -> Report {
         private: None,
         score_name: "test accuracy".into(),
         higher_is_better: true,
+        void: None,
         runs: vec![falling("model propagation", 0.9), falling("coordinate descent", 0.7)],
         bound: Some((0..20).map(|t| (10.0 * f64::from(t), 2.0 + 5.0 * f64::powi(0.95, t))).collect()),
         optimum: Some(2.0),

@@ -39,9 +39,16 @@ pub(super) fn outcome(report: &Report) -> Option<Outcome> {
 /// The sentence a report opens with, such as "Collaboration raises mean test accuracy from 0.727 to 0.884: 97 of 100
 /// agents gain, 3 lose."
 pub fn headline(report: &Report) -> String {
-    match outcome(report) {
+    let result = match outcome(report) {
+        // Scores of models that nobody has trained are no gain and no loss.
+        _ if report.void.is_some_and(|void| void.is_all()) => "Nobody learned from any row".to_owned(),
         Some(o) => with_scores(report, &o),
         None => without_scores(report),
+    };
+    match report.void {
+        Some(void) if void.is_all() => format!("{result}: {}. Its scores mean nothing.", void.in_words()),
+        Some(void) => format!("{result} {}, also not to the models that agents are compared with.", void.in_words()),
+        None => result,
     }
 }
 

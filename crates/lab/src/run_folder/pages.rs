@@ -29,6 +29,7 @@ pub(super) fn of_told(facts: &PublicFacts, told: &Told<'_>, commands: Vec<String
         private: private_run(facts, told, summary),
         score_name: if facts.is_classification { "test accuracy".to_owned() } else { "test RMSE".to_owned() },
         higher_is_better: facts.is_classification,
+        void: None,
         runs: vec![Curve { name: facts.run_name.clone(), points: samples }],
         bound: None,
         optimum: None,
@@ -129,6 +130,7 @@ pub(super) fn with_exact(told: Report, loaded: &Loaded, runs: &[&Trained], sweep
         bound: optimum.and_then(|optimum| bound(loaded, run, optimum)),
         optimum,
         agents: told.agents.into_iter().enumerate().map(scored).collect(),
+        void: loaded.void,
         learned: told.learned.map(|learned| LearnedGraph { loss: Some(losses(loaded, &run.models)), ..learned }),
         table: rows.collect(),
         ..told

@@ -1,5 +1,6 @@
 //! The figures of a run: what everyone may know of it, and what only whoever may see all data.
 
+use crate::budget::Void;
 use crate::facts::{OBSERVER, Origin, PublicFacts, Told, UNIT};
 use crate::learned::within_and_between;
 use crate::private;
@@ -74,6 +75,9 @@ pub struct Summary {
     /// The task's accountant, and what each accountant says; private runs only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accounting: Option<Accounting>,
+    /// What is over the limit of the source; only where a run was charged to one with `--budget`, and something is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub void: Option<Void>,
     /// The seed.
     pub seed: u64,
     /// A SHA-256 that identifies the run; no times in it. Without `[privacy]`, and in the simulator: of the task (files by content, not by
@@ -210,16 +214,25 @@ impl Summary {
             observer: facts.privacy.map(|_| OBSERVER),
             simulated: noisy.then_some(told.origin == Origin::Simulator),
             accounting,
+            void: None,
             seed: facts.seed,
             digest,
             version: env!("CARGO_PKG_VERSION"),
         }
     }
 
-    /// With what is computed from exact data: objective, gap and scores.
-    pub(super) fn with_exact(mut self, facts: &PublicFacts, run: &Trained, alone: Option<&Trained>) -> Summary {
+    /// With what is computed from exact data: objective, gap and scores. Where every row is over its limit, nobody has learned from anything
+    /// and there are no scores.
+    pub(super) fn with_exact(
+        mut self,
+        facts: &PublicFacts,
+        run: &Trained,
+        alone: Option<&Trained>,
+        void: Option<Void>,
+    ) -> Summary {
         let classification = facts.is_classification;
-        let scores = scores(run, alone, classification);
+        let scores = scores(run, alone, classification).filter(|_| !void.is_some_and(|void| void.is_all()));
+        self.void = void;
         self.objective = run.samples.last().and_then(|sample| sample.objective);
         self.duality_gap = run.gap;
         self.accuracy = scores.filter(|_| classification);
