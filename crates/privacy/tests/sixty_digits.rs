@@ -34,7 +34,7 @@ impl Draws {
     }
 
     fn count(&mut self) -> u64 {
-        if self.bits() % 3 == 0 { 1 } else { self.power(0.0, 6.0) as u64 }
+        if self.bits().is_multiple_of(3) { 1 } else { self.power(0.0, 6.0) as u64 }
     }
 
     /// From 1e-300 to 0.9; half of them so that they matter for a total of this size.

@@ -1,4 +1,4 @@
-//! Generators of graphs: from no data at all ([`topology`]), or from one vector per agent ([`similarity`]).
+//! Generators of graphs: from no data at all (`topology.rs`), or from one vector per agent (`similarity.rs`).
 
 mod similarity;
 mod topology;

@@ -25,7 +25,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME")]
     agent: String,
 
-    /// This agent's own points: a csv file whose header is agent,label and the names of features; agent,<id>,label where data.record
+    /// This agent's own points: a csv file whose header is agent,label and the names of features; agent, the id and label where data.record
     /// of the task names a column of ids
     #[arg(long, value_name = "FILE")]
     data: PathBuf,

@@ -66,7 +66,7 @@ pub fn read(folder: &Path, file: &str) -> String {
     fs::read_to_string(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-pub fn write(folder: &Path, file: &str, text: impl AsRef<[u8]>) {
+pub fn write(folder: &Path, file: &str, text: &(impl AsRef<[u8]> + ?Sized)) {
     fs::write(folder.join(file), text).unwrap_or_else(|error| panic!("{file}: {error}"));
 }
 

@@ -116,7 +116,7 @@ pub fn answers(each: &Real, count: u64, epsilon: f64) -> Delta {
         first += 1;
     }
     if first > k {
-        return Delta { value: Real::whole(0), slope: (&-&log_all).exp() };
+        return Delta { value: Real::whole(0), slope: (-&log_all).exp() };
     }
     // ln b_j = ln C(k, j) - (k - j) eps - k ln(1 + e^{-eps})
     let outside = &log_factorial(count) - &(&log_factorial(first as u64) + &log_factorial((k - first) as u64));
@@ -157,7 +157,7 @@ fn log_factorial(n: u64) -> Real {
             // B_2m = (-1)^{m-1} 2m T_m / (4^m (4^m - 1))
             let bernoulli = &Real::whole(tangent * 2 * m) / &Real::whole(&power * (&power - 1));
             let term = &bernoulli / &Real::whole(2 * m * (2 * m - 1));
-            if m % 2 == 0 { -&term } else { term }
+            if m.is_multiple_of(2) { -&term } else { term }
         };
         tangents.iter().enumerate().map(term).collect()
     });
