@@ -121,14 +121,7 @@ impl Visitor for Run<'_> {
         // PRIVACY: everything that this instance of the task may ever release is charged to the source of the data, and safe, before the node
         // exists that could release it.
         let (charged, without) = budget::charge_peer(file, one, &identity, &mut disk, arguments.charged)?;
-        if let Some(charged) = &charged {
-            tracing::info!("the odometer is {}", file.budget.display());
-            charged.news.iter().for_each(|news| tracing::info!("{news}"));
-            // What the record with the most rows has spent is the owner's to know, by `peer status`: a log may be shown.
-            if !charged.has_ids() {
-                tracing::info!("source: {}", charged.said);
-            }
-        }
+        let news = charged.map_or(Vec::new(), |charged| source_news(file, charged));
         let one = without.as_ref().unwrap_or(one);
         // Who has which coins need not be secret, but must not be the same for all.
         let id = identity.id().to_bytes();
@@ -148,7 +141,7 @@ impl Visitor for Run<'_> {
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| Mistake::new(format!("threads cannot be started: {error}")))?;
-        runtime.block_on(serve(arguments, file, one, node, settings))
+        runtime.block_on(serve(arguments, file, one, news, node, settings))
     }
 }
 
@@ -165,10 +158,18 @@ pub fn rules(file: &PeerFile, one: &One, seed: u64) -> Rules {
     }
 }
 
+/// What a log says of the source that a peer was charged to.
+fn source_news(file: &PeerFile, charged: budget::Charged) -> Vec<String> {
+    // What the record with the most rows has spent is the owner's to know, by `peer status`: a log may be shown.
+    let spent = (!charged.has_ids()).then(|| format!("source: {}", charged.said));
+    [format!("the odometer is {}", file.budget.display())].into_iter().chain(charged.news).chain(spent).collect()
+}
+
 async fn serve<'d, A: Algorithm>(
     arguments: &Arguments,
     file: &PeerFile,
     one: &One,
+    news: Vec<String>,
     node: Node<'d, A, FileDisk>,
     settings: Settings,
 ) -> Result<(), Mistake> {
@@ -188,6 +189,8 @@ async fn serve<'d, A: Algorithm>(
     if arguments.with_parent {
         stop_with_parent(owner);
     }
+    // Said when the peer has started, so that a refusal is one line.
+    news.iter().for_each(|line| tracing::info!("{line}"));
     let task = hex(&one.common);
     tracing::info!(agent = file.agent, neighbours = file.neighbours.len(), task, "started");
     let ended = peer.run().await.map_err(|error| refused(&error));
