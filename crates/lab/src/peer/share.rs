@@ -84,7 +84,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let rows: &[u8] = b"agent,id,label,x\na,m\xfcller,1,0.5\na,\xff \"q\",-1,0.25\nb,plain,1,0\n";
         let task = "algorithm = \"coordinate-descent\"\n[data]\ntrain = \"t.csv\"\nrecord = \"id\"\nnormalize = \"l2\"\n\
-                    [graph]\nkind = \"ring\"\n[privacy]\nepsilon = 1\ndelta = 1e-6\n";
+                    [graph]\nkind = \"ring\"\nallow-isolated = true\n[privacy]\nepsilon = 1\ndelta = 1e-6\n";
         fs::write(folder.path().join("t.csv"), rows).expect("written");
         fs::write(folder.path().join("task.toml"), task).expect("written");
         let task = Task::read(&folder.path().join("task.toml")).expect("a task");

@@ -57,7 +57,7 @@ fn the_resolved_task_reads_back_as_the_same_task() {
             for rest in rests {
                 for data in data {
                     let text = format!(
-                        "name = \"q\\\"\\n\"\nalgorithm = \"{algorithm}\"\n[data]\n{data}\n[graph]\n{graph}\n{rest}"
+                        "name = \"q\\\"\\\\\"\nalgorithm = \"{algorithm}\"\n[data]\n{data}\n[graph]\n{graph}\n{rest}"
                     );
                     let task = parse(&text).expect(&text);
                     let written = task.to_toml();
