@@ -75,7 +75,7 @@ fn alike(a: &Shown, b: &Shown) -> bool {
 
 /// Whether the level of artefacts alone can find a flaw. For the others it is left out: it takes seconds.
 fn is_of_artefacts(flaw: &str) -> bool {
-    ["refusal", "shape-moves", "files-move", "output-moves"].contains(&flaw)
+    ["refusal", "shape-moves", "files-move", "output-moves", "frames-move"].contains(&flaw)
 }
 
 fn describe(shown: &Shown) -> String {
