@@ -7,6 +7,8 @@
 //! with L_i(theta) = (1/m_i) sum_k l(theta; x_k, y_k) + lambda_i |theta|^2. See [`Problem`].
 
 pub mod boosting;
+pub mod cholesky;
+mod config;
 pub mod graphs;
 pub mod joint;
 pub mod kernel;
@@ -23,5 +25,6 @@ pub mod stumps;
 mod testing;
 mod vector;
 
+pub use config::ConfigError;
 pub use loss::Loss;
 pub use problem::{Dataset, Points, Problem, Regularization, Shard};

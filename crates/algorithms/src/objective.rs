@@ -18,7 +18,7 @@
 //! Every function here costs as much as reading the data it names and the edges once; the Gram matrices of the smoothness
 //! constants cost a factor of min(m_i, p) more.
 
-use crate::reference::cholesky;
+use crate::cholesky;
 use crate::vector::{add_scaled, distance_squared, dot, norm};
 use crate::{Points, Problem, Shard};
 use sottovoce_core::{Coin, PeerId, Rows};

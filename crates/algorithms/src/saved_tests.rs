@@ -3,18 +3,14 @@
 use crate::joint::{Joint, LogDegree};
 use crate::objective::local_value;
 use crate::personal::admm::{Admm, AdmmConfig, Inner};
-use crate::personal::alternating::{Alternating, Turns};
-use crate::personal::coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start};
-use crate::personal::descent_by_letters::{DescentByLetters, Step};
-use crate::personal::frank_wolfe::{FrankWolfe, FrankWolfeConfig, StepSize};
-use crate::personal::graph_learning::{GraphLearning, GraphLearningConfig, Placed};
-use crate::personal::input_perturbation::{InputPerturbation, InputPerturbationConfig};
-use crate::personal::local::Local;
-use crate::personal::model_propagation::{ModelPropagation, ModelPropagationConfig};
-use crate::personal::private_coordinate_descent::{
-    PrivateCoordinateDescent, PrivateCoordinateDescentConfig, WarmStart,
+use crate::personal::baseline::{InputPerturbation, InputPerturbationConfig, Local};
+use crate::personal::boosting::{FrankWolfe, FrankWolfeConfig, StepSize};
+use crate::personal::descent::{
+    CoordinateDescent, CoordinateDescentConfig, DescentByLetters, PrivateCoordinateDescent,
+    PrivateCoordinateDescentConfig, PrivateDescentByLetters, PrivateDescentByLettersConfig, Start, Step, WarmStart,
 };
-use crate::personal::private_descent_by_letters::{PrivateDescentByLetters, PrivateDescentByLettersConfig};
+use crate::personal::graph::{Alternating, GraphLearning, GraphLearningConfig, Placed, Turns};
+use crate::personal::propagation::{ModelPropagation, ModelPropagationConfig};
 use crate::reference::local::solitary_models;
 use crate::testing::{Mail, boosting_problem, random_problem};
 use crate::{Loss, Problem};

@@ -14,7 +14,7 @@ use crate::report::Sample;
 pub use crate::report::{GUARANTEE_IN_WORDS, Origin};
 use crate::task::{Algorithm, Privacy};
 use crate::train::{self, Trained};
-use sottovoce_algorithms::personal::frank_wolfe::Bits;
+use sottovoce_algorithms::personal::boosting::Bits;
 use sottovoce_core::{Graph, PeerId, Rows};
 use sottovoce_privacy::Ledger;
 use sottovoce_sim::Counters;

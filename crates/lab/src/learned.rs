@@ -8,8 +8,8 @@ use crate::rows::{self, Names};
 use crate::task::{Algorithm, BOOSTING_DEFAULTS, Boosting, GraphSource, LINEAR_DEFAULTS, Learned, Predictors, Task};
 use sottovoce_algorithms::joint::{Joint, LogDegree};
 use sottovoce_algorithms::personal::{
+    graph::Links,
     home::{Broadcast, Home},
-    links::Links,
 };
 use sottovoce_algorithms::stumps::{Stumps, range_of};
 use sottovoce_algorithms::{Dataset, Problem, Shard, boosting, objective};

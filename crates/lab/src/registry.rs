@@ -9,22 +9,19 @@ use crate::private::turns;
 use crate::task;
 pub use sottovoce_algorithms::Shard;
 use sottovoce_algorithms::joint::LogDegree;
-use sottovoce_algorithms::personal::{
+use sottovoce_algorithms::{
     ConfigError,
-    admm::{Admm, AdmmConfig, Inner, default_penalty},
-    alone::Alone,
-    alternating::{Alternating, State},
-    coordinate_descent::{CoordinateDescent, CoordinateDescentConfig},
-    descent_by_letters::DescentByLetters,
-    frank_wolfe::{self, Bits, FrankWolfe, FrankWolfeConfig},
-    graph_learning::{GraphLearning, GraphLearningConfig},
-    input_perturbation::{InputPerturbation, InputPerturbationConfig},
-    learner::Learner,
-    links::Links,
-    local::Local,
-    model_propagation::{ModelPropagation, ModelPropagationConfig},
-    private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig},
-    private_descent_by_letters::{PrivateDescentByLetters, PrivateDescentByLettersConfig},
+    personal::{
+        admm::{Admm, AdmmConfig, Inner, default_penalty},
+        baseline::{Alone, InputPerturbation, InputPerturbationConfig, Local},
+        boosting::{Bits, FrankWolfe, FrankWolfeConfig},
+        descent::{
+            CoordinateDescent, CoordinateDescentConfig, DescentByLetters, PrivateCoordinateDescent,
+            PrivateCoordinateDescentConfig, PrivateDescentByLetters, PrivateDescentByLettersConfig,
+        },
+        graph::{Alternating, GraphLearning, GraphLearningConfig, Learner, Links, State},
+        propagation::{ModelPropagation, ModelPropagationConfig},
+    },
 };
 use sottovoce_core::{Algorithm, PeerId};
 
@@ -102,7 +99,7 @@ pub fn with_algorithm<V: Visitor>(
                 let gap_min = task.run.tolerance.map_or(0.0, |tolerance| tolerance / problem.agents() as f64);
                 visitor.visit(
                     &frank_wolfe(loaded, gap_min)?,
-                    Probe { links: None, heard: None, bits: Some(frank_wolfe::State::bits) },
+                    Probe { links: None, heard: None, bits: Some(<FrankWolfe as Algorithm>::State::bits) },
                 )
             }
         },

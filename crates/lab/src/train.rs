@@ -8,7 +8,7 @@ use crate::registry::{Probe, Visitor, with_algorithm};
 use crate::report::Sample;
 use crate::score::{mean_and_deviation, scores};
 use crate::task::{self, GraphSource};
-use sottovoce_algorithms::personal::frank_wolfe::Bits;
+use sottovoce_algorithms::personal::boosting::Bits;
 use sottovoce_algorithms::{Problem, Shard, boosting};
 use sottovoce_core::{Algorithm, Graph, PeerId, Rows};
 use sottovoce_privacy::Ledger;

@@ -1,6 +1,6 @@
 //! Tasks that boost or learn their graph, as their users see them.
 
-use sottovoce_algorithms::personal::frank_wolfe_letter::step_bits;
+use sottovoce_algorithms::personal::boosting::step_bits;
 use sottovoce_algorithms::{boosting, reference};
 use sottovoce_core::PeerId;
 use sottovoce_lab::baselines::baselines;

@@ -1,6 +1,6 @@
 //! What private collaboration is worth on the synthetic task, with a sound calibration and parameters tuned on other instances.
 
-use sottovoce_algorithms::personal::private_coordinate_descent::WarmStart;
+use sottovoce_algorithms::personal::descent::WarmStart;
 use sottovoce_lab::generate::{LinearOptions, write};
 use sottovoce_lab::load::{Loaded, load};
 use sottovoce_lab::outlook::outlook;

@@ -5,7 +5,7 @@ mod town;
 use futures::future::join_all;
 use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, PeerId};
-use sottovoce_algorithms::personal::coordinate_descent::Start;
+use sottovoce_algorithms::personal::descent::Start;
 use sottovoce_net::transport::{Identity, Settings, Transport};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

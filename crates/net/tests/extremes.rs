@@ -6,16 +6,14 @@ mod support;
 use sottovoce_algorithms::joint::{DegreeTarget, Joint, LogDegree, Regularizer};
 use sottovoce_algorithms::personal::{
     admm::{Admm, AdmmConfig, Inner},
-    alternating::{Alternating, Turns},
-    coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start},
-    descent_by_letters::{self, DescentByLetters},
-    frank_wolfe::{FrankWolfe, FrankWolfeConfig, StepSize},
-    frank_wolfe_letter::{self, Entries, Packed, Step},
-    graph_learning::{GraphLearning, GraphLearningConfig, Placed},
-    graph_letter::{GraphLetter, Theta},
-    letter::{Kind, Letter},
-    model_propagation::{ModelPropagation, ModelPropagationConfig},
-    private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig},
+    boosting::{self, Entries, FrankWolfe, FrankWolfeConfig, Packed, Step, StepSize},
+    descent::{
+        self, CoordinateDescent, CoordinateDescentConfig, DescentByLetters, PrivateCoordinateDescent,
+        PrivateCoordinateDescentConfig, Start,
+    },
+    exchange::{Kind, Letter},
+    graph::{Alternating, GraphLearning, GraphLearningConfig, GraphLetter, Placed, Theta, Turns},
+    propagation::{ModelPropagation, ModelPropagationConfig},
 };
 use sottovoce_algorithms::{Loss, Problem};
 use sottovoce_core::wire::{NUMBER_MAX, Numbers};
@@ -78,7 +76,7 @@ fn gossip(coin: &mut Coin, got: Option<&[u8]>) -> Vec<u8> {
 
 /// A model that grows into the ball, then steps that fill it.
 fn boosting(coin: &mut Coin, got: Option<&[u8]>) -> Vec<u8> {
-    use frank_wolfe_letter::Letter;
+    use boosting::Letter;
     let version = [0, 1, 2, 3, u32::MAX, u32::MAX - 1, coin.bits() as u32][coin.below(7)];
     let asked = got.is_some_and(|bytes| matches!(Letter::decode(bytes), Ok(Letter::Ask { .. })));
     match coin.below(3) {
@@ -124,7 +122,7 @@ fn about_the_graph(coin: &mut Coin, got: Option<&[u8]>) -> Vec<u8> {
 }
 
 fn descent_and_graph(coin: &mut Coin, got: Option<&[u8]>) -> Vec<u8> {
-    use descent_by_letters::Letter;
+    use descent::Letter;
     match coin.below(3) {
         0 => {
             let (version, model) = (coin.below(1000) as u64, vector(coin, 2));

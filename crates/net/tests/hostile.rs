@@ -5,16 +5,11 @@ mod support;
 use sottovoce_algorithms::joint::{Joint, LogDegree};
 use sottovoce_algorithms::personal::{
     admm::{Admm, AdmmConfig, Inner},
-    alternating::{Alternating, Turns},
-    coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start},
-    descent_by_letters::{self, DescentByLetters},
-    frank_wolfe::{FrankWolfe, FrankWolfeConfig, StepSize},
-    frank_wolfe_letter::{self as boosting, Entries, Packed},
-    graph_learning::{GraphLearning, GraphLearningConfig},
-    graph_letter::{GraphLetter, Theta},
-    letter::{Kind, Letter},
-    model_propagation::{ModelPropagation, ModelPropagationConfig},
-    private_coordinate_descent::PrivateCoordinateDescent,
+    boosting::{self, Entries, FrankWolfe, FrankWolfeConfig, Packed, StepSize},
+    descent::{self, CoordinateDescent, CoordinateDescentConfig, DescentByLetters, PrivateCoordinateDescent, Start},
+    exchange::{Kind, Letter},
+    graph::{Alternating, GraphLearning, GraphLearningConfig, GraphLetter, Theta, Turns},
+    propagation::{ModelPropagation, ModelPropagationConfig},
 };
 use sottovoce_algorithms::{Loss, Problem, Shard};
 use sottovoce_core::wire::{NUMBER_MAX, Numbers};
@@ -499,7 +494,7 @@ fn wrong_letters_about_a_learned_graph_are_refused_by_reason_and_change_nothing(
     });
     victim.endures("models of a member that is no neighbour", |victim| {
         let number = victim.next_number();
-        let letter = descent_by_letters::Letter::Model { version: 1, model: Numbers::Plain(&[1.0, 1.0]) };
+        let letter = descent::Letter::Model { version: 1, model: Numbers::Plain(&[1.0, 1.0]) };
         victim.refuses(Some(PeerId(3)), &frame(number, letter), Refusal::NotANeighbour);
     });
 }

@@ -14,9 +14,8 @@ mod support;
 
 use sottovoce_algorithms::personal::{
     admm::{Admm, AdmmConfig, Inner},
-    coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start},
-    model_propagation::{ModelPropagation, ModelPropagationConfig},
-    private_coordinate_descent::{PrivateCoordinateDescent, WarmStart},
+    descent::{CoordinateDescent, CoordinateDescentConfig, PrivateCoordinateDescent, Start, WarmStart},
+    propagation::{ModelPropagation, ModelPropagationConfig},
 };
 use sottovoce_algorithms::reference::{central, local::solitary_models, propagation::closed_form};
 use sottovoce_algorithms::{Loss, Problem, Shard};

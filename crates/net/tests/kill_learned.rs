@@ -7,12 +7,9 @@ mod support;
 
 use sottovoce_algorithms::joint::{Joint, LogDegree, Pairs};
 use sottovoce_algorithms::personal::{
-    alternating::{Alternating, State, Turns},
-    descent_by_letters::DescentByLetters,
-    frank_wolfe::{FrankWolfe, FrankWolfeConfig, StepSize},
-    graph_learning::{GraphLearning, GraphLearningConfig},
-    learner::Learner,
-    links::Links,
+    boosting::{FrankWolfe, FrankWolfeConfig, StepSize},
+    descent::DescentByLetters,
+    graph::{Alternating, GraphLearning, GraphLearningConfig, Learner, Links, State, Turns},
 };
 use sottovoce_algorithms::reference::{graph::minimum, local::solitary_models};
 use sottovoce_algorithms::{Loss, Problem, objective};

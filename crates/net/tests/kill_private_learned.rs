@@ -9,12 +9,8 @@ mod support;
 
 use sottovoce_algorithms::joint::{Joint, LogDegree};
 use sottovoce_algorithms::personal::{
-    alternating::{Alternating, Letter, Turns},
-    descent_by_letters,
-    graph_learning::{GraphLearning, GraphLearningConfig},
-    graph_letter::{GraphLetter, Theta},
-    private_coordinate_descent::WarmStart,
-    private_descent_by_letters::{PrivateDescentByLetters, PrivateDescentByLettersConfig},
+    descent::{self, PrivateDescentByLetters, PrivateDescentByLettersConfig, WarmStart},
+    graph::{Alternating, GraphLearning, GraphLearningConfig, GraphLetter, Letter, Theta, Turns},
 };
 use sottovoce_algorithms::{Loss, Problem};
 use sottovoce_core::{Graph, PeerId, Time, Wire};
@@ -94,7 +90,7 @@ fn is_prefix_warm(step: &Step) {
 fn told(frame: &[u8]) -> (Option<Vec<u64>>, Option<u64>) {
     let Ok(Question::Letter { bytes, .. }) = Question::decode(frame) else { return (None, None) };
     let (model, cost) = match Letter::<PrivateDescentByLetters>::decode(bytes).expect("peers write letters") {
-        Letter::Model(descent_by_letters::Letter::Model { model, .. }) => (Some(model), 0.0),
+        Letter::Model(descent::Letter::Model { model, .. }) => (Some(model), 0.0),
         Letter::Graph(GraphLetter::Answer { cost, model: Theta::Dense(model), .. }) => (Some(model), cost),
         Letter::Graph(GraphLetter::Answer { cost, model: Theta::Sparse { entries, .. }, .. }) => {
             assert!(entries.is_empty(), "only a model of zeros has any");

@@ -2,10 +2,8 @@
 
 mod town;
 
-use sottovoce_algorithms::personal::coordinate_descent::Start;
-use sottovoce_algorithms::personal::private_coordinate_descent::{
-    PrivateCoordinateDescent, PrivateCoordinateDescentConfig,
-};
+use sottovoce_algorithms::personal::descent::Start;
+use sottovoce_algorithms::personal::descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig};
 use sottovoce_algorithms::reference::central;
 use sottovoce_core::PeerId;
 use sottovoce_net::node::Fault;

@@ -6,7 +6,7 @@
 
 use sottovoce_algorithms::{
     joint::{Joint, LogDegree},
-    personal::graph_learning::{GraphLearning, GraphLearningConfig, Placed},
+    personal::graph::{GraphLearning, GraphLearningConfig, Placed},
 };
 use sottovoce_core::{Coin, Graph, PeerId};
 use sottovoce_sim::{Clock, Faults, Settings, Simulation};

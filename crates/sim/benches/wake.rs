@@ -6,8 +6,9 @@
 
 use sottovoce_algorithms::{
     Dataset, Loss, Problem, Regularization,
-    personal::coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start},
-    personal::private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig},
+    personal::descent::{
+        CoordinateDescent, CoordinateDescentConfig, PrivateCoordinateDescent, PrivateCoordinateDescentConfig, Start,
+    },
 };
 use sottovoce_core::{Coin, Graph, PeerId};
 use sottovoce_privacy::{Event, Gate, Idealized, Plan, Simulated, Tight, sensitivity::Norm};

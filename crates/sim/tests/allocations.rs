@@ -8,11 +8,9 @@ use sottovoce_algorithms::{
     joint::{Joint, LogDegree},
     personal::{
         admm::Inner,
-        alternating::{Alternating, Turns},
-        coordinate_descent::Start,
-        descent_by_letters::DescentByLetters,
-        frank_wolfe::{FrankWolfe, FrankWolfeConfig, StepSize},
-        graph_learning::{GraphLearning, GraphLearningConfig},
+        boosting::{FrankWolfe, FrankWolfeConfig, StepSize},
+        descent::{DescentByLetters, Start},
+        graph::{Alternating, GraphLearning, GraphLearningConfig, Turns},
     },
 };
 use sottovoce_core::{Algorithm, Coin, Graph};

@@ -5,7 +5,7 @@ mod support;
 use sottovoce_algorithms::{
     Dataset, Loss, Problem, Regularization,
     objective::{block_smoothness, gradient_block, local_gradient, local_smoothness, value},
-    personal::coordinate_descent::Start,
+    personal::descent::Start,
     reference::{central, local::solitary_models},
 };
 use sottovoce_core::{Coin, Graph, PeerId, Rows};

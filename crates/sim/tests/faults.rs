@@ -5,7 +5,7 @@ mod support;
 use sottovoce_algorithms::graphs;
 use sottovoce_algorithms::{
     Dataset, Loss, Problem,
-    personal::{admm::Inner, coordinate_descent::Start},
+    personal::{admm::Inner, descent::Start},
     reference::{
         central::{self, LastHeard},
         local::solitary_models,

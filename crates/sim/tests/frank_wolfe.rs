@@ -5,8 +5,7 @@ mod support;
 use sottovoce_algorithms::{
     Loss, Problem,
     boosting::{curvature, gap, value},
-    personal::frank_wolfe::{FrankWolfe, FrankWolfeConfig, StepSize},
-    personal::frank_wolfe_letter::{index_bits, step_bits},
+    personal::boosting::{FrankWolfe, FrankWolfeConfig, StepSize, index_bits, step_bits},
     reference::boosting::minimum,
     stumps::Stumps,
 };

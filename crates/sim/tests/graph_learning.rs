@@ -4,7 +4,7 @@ mod support;
 
 use sottovoce_algorithms::{
     joint::{DegreeTarget, Joint, LogDegree, Pairs, Regularizer},
-    personal::graph_learning::{GraphLearning, GraphLearningConfig, Placed},
+    personal::graph::{GraphLearning, GraphLearningConfig, Placed},
     reference::graph::{minimum, residual},
 };
 use sottovoce_core::{Coin, Graph, PeerId, Rows};

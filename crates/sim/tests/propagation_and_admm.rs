@@ -6,9 +6,9 @@ use sottovoce_algorithms::{
     Dataset, Loss, Problem, Regularization,
     personal::{
         admm::{Admm, AdmmConfig, Inner, default_penalty},
-        coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start},
-        local::Local,
-        model_propagation::{ModelPropagation, ModelPropagationConfig},
+        baseline::Local,
+        descent::{CoordinateDescent, CoordinateDescentConfig, Start},
+        propagation::{ModelPropagation, ModelPropagationConfig},
     },
     reference::{central, local::solitary_models, propagation},
 };

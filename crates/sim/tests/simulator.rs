@@ -5,7 +5,10 @@ mod support;
 use sottovoce_algorithms::graphs;
 use sottovoce_algorithms::{
     Dataset, Loss, Problem, Shard,
-    personal::{admm::Inner, coordinate_descent::Start},
+    personal::{
+        admm::Inner,
+        descent::{CoordinateDescent, Start},
+    },
 };
 use sottovoce_core::{Activity, Algorithm, CannotResume, Coin, Cx, Graph, Neighbours, PeerId, Reject, Rows, Wire};
 use sottovoce_privacy::{Exhausted, Ledger};
@@ -249,7 +252,7 @@ fn a_faulty_run_is_repeated_to_the_bit() {
 /// An agent of coordinate descent is two numbers besides its post, so that a million of them fit.
 #[test]
 fn an_agents_state_is_small() {
-    assert!(size_of::<sottovoce_algorithms::personal::coordinate_descent::State>() <= 24);
+    assert!(size_of::<<CoordinateDescent as Algorithm>::State>() <= 24);
     assert!(size_of::<Ledger>() <= 48, "{}", size_of::<Ledger>());
 }
 

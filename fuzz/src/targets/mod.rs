@@ -9,13 +9,13 @@ use crate::Target;
 use sottovoce_algorithms::joint::{Joint, LogDegree};
 use sottovoce_algorithms::personal::{
     admm::{Admm, AdmmConfig, Inner},
-    alternating::{Alternating, Turns},
-    coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start},
-    descent_by_letters::DescentByLetters,
-    frank_wolfe::{FrankWolfe, FrankWolfeConfig, StepSize},
-    graph_learning::{GraphLearning, GraphLearningConfig, Placed},
-    model_propagation::{ModelPropagation, ModelPropagationConfig},
-    private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig},
+    boosting::{FrankWolfe, FrankWolfeConfig, StepSize},
+    descent::{
+        CoordinateDescent, CoordinateDescentConfig, DescentByLetters, PrivateCoordinateDescent,
+        PrivateCoordinateDescentConfig, Start,
+    },
+    graph::{Alternating, GraphLearning, GraphLearningConfig, Placed, Turns},
+    propagation::{ModelPropagation, ModelPropagationConfig},
 };
 use sottovoce_algorithms::{Dataset, Loss, Problem, Regularization};
 use sottovoce_core::{Graph, PeerId};

@@ -42,9 +42,9 @@
 //! Differs from the paper: the primal steps of an exchange happen when a request leaves and when it arrives rather than in one
 //! instant; with G gradient steps in place of the argmin, as in Bellet et al. (2018), Figure 1, if so configured.
 
-use super::config::{ConfigError, at_least_one, positive};
-use super::letter::{Kind, Letter};
+use super::exchange::{Kind, Letter};
 use crate::Shard;
+use crate::config::{ConfigError, at_least_one, positive};
 use crate::objective::{local_gradient, local_smoothness};
 use crate::reference::local::{Proximal, solitary_model};
 use crate::saved;

@@ -1,7 +1,7 @@
 //! Gossip ADMM against its equations as the paper writes them, and its protocol against a hostile network.
 
 use super::admm::{Admm, AdmmConfig, Inner, default_penalty};
-use super::letter::{Kind, Letter};
+use super::exchange::{Kind, Letter};
 use crate::reference::{
     central,
     local::{Proximal, solitary_models},

@@ -22,7 +22,7 @@
 //! Differs from the papers: they have no such model. What a private run broadcasts carries the noise of its last update, which
 //! nobody has averaged; what an agent uses at home need not.
 
-use super::config::{ConfigError, positive};
+use crate::config::{ConfigError, positive};
 use crate::{
     Shard,
     reference::local::{Proximal, solitary_model},

@@ -12,10 +12,11 @@
 //! keeps its models at zero, where all algorithms start; and models of agents that died are given, one for each
 //! edge over which a survivor still remembers them ([`minimum_of_survivors`]).
 
+use crate::cholesky;
 use crate::objective::{add_weighted_gram, agents, local_value};
+use crate::reference::central_hinge;
 use crate::reference::local::{DENSE_DIMENSION_MAX, solitary_model};
 use crate::reference::newton::{self, Smooth};
-use crate::reference::{central_hinge, cholesky};
 use crate::vector::{add_scaled, distance_squared, dot, norm};
 use crate::{Loss, Problem, Shard};
 use sottovoce_core::{Coin, PeerId, Rows};

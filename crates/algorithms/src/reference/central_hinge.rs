@@ -1,7 +1,7 @@
 //! The minimum of Q for the hinge, by coordinate ascent on the dual of the whole problem; for small ones.
 
+use crate::cholesky;
 use crate::reference::central::{System, diagonal};
-use crate::reference::cholesky;
 use crate::reference::dual::{self, Dual};
 use crate::vector::{add_scaled, dot};
 

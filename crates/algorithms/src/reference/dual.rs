@@ -6,7 +6,7 @@
 //! is solved exactly. The duality gap, sum_k C_k max(0, s_k) - alpha_k s_k with s_k = 1 - y_k x_k.theta, has no
 //! negative term, so it is small exactly when every point fulfils its optimality condition.
 
-use crate::reference::cholesky;
+use crate::cholesky;
 
 /// Sweeps of coordinate ascent between two attempts at an exact solution.
 const SWEEPS: usize = 10;

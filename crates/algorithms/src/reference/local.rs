@@ -11,8 +11,8 @@
 //! For p > 500 the Newton directions come from conjugate gradients, and no p x p matrix is ever stored. Without data
 //! the solitary model is zero.
 
+use crate::cholesky;
 use crate::objective::add_weighted_gram;
-use crate::reference::cholesky;
 use crate::reference::dual::{self, Dual};
 use crate::reference::newton::{self, Smooth};
 use crate::vector::{add_scaled, distance_squared, dot};

@@ -6,7 +6,6 @@
 pub mod boosting;
 pub mod central;
 mod central_hinge;
-pub mod cholesky;
 mod dual;
 pub mod graph;
 pub mod local;

@@ -7,8 +7,9 @@
 //! and positive definite because every c_i > 0. An isolated agent keeps its solitary model.
 
 use crate::Problem;
+use crate::cholesky;
 use crate::objective::agents;
-use crate::reference::{cholesky, newton};
+use crate::reference::newton;
 use crate::vector::{add_scaled, largest_difference};
 use sottovoce_core::{PeerId, Rows};
 

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use serde_json::Value;
-use sottovoce_algorithms::personal::links::Links;
+use sottovoce_algorithms::personal::graph::Links;
 use sottovoce_core::PeerId;
 use sottovoce_lab::peer::{Heard, PeerFile, Saved, load};
 use sottovoce_net::disk::Glance;

@@ -9,7 +9,7 @@
 //! None. V is made of everyone's training ratings; whoever calls it public assumes that, and must say so.
 
 use serde::{Deserialize, Serialize};
-use sottovoce_algorithms::reference::cholesky;
+use sottovoce_algorithms::cholesky;
 use sottovoce_core::{Coin, Rows};
 
 /// | name | symbol | in the paper |

@@ -5,9 +5,10 @@ use super::setting::Instance;
 use super::values::{PrivateValues, SettingValues};
 use sottovoce_algorithms::Problem;
 use sottovoce_algorithms::personal::{
-    coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start},
+    descent::{
+        CoordinateDescent, CoordinateDescentConfig, PrivateCoordinateDescent, PrivateCoordinateDescentConfig, Start,
+    },
     home::{Broadcast, Home},
-    private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig},
 };
 use sottovoce_algorithms::reference::local::solitary_models;
 use sottovoce_core::{PeerId, Posts, Rows};

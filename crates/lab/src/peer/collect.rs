@@ -11,7 +11,7 @@ use crate::run_folder::{self, Summary};
 use crate::score::{mean_and_deviation, scores};
 use crate::task::Algorithm;
 use crate::train::{self, Halt, HomeModels, Ruler, Trained};
-use sottovoce_algorithms::personal::{frank_wolfe::Bits, links::Links};
+use sottovoce_algorithms::personal::{boosting::Bits, graph::Links};
 use sottovoce_core::{Graph, PeerId, Reject, Rows};
 use sottovoce_privacy::Ledger;
 use sottovoce_sim::Counters;

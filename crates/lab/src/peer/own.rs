@@ -6,7 +6,7 @@ use crate::registry::{Probe, Visitor, with_algorithm};
 use crate::task::Algorithm as AlgorithmName;
 use crate::{learned, private};
 use sottovoce_algorithms::Shard;
-use sottovoce_algorithms::personal::{frank_wolfe::Bits, links::Links};
+use sottovoce_algorithms::personal::{boosting::Bits, graph::Links};
 use sottovoce_core::{Algorithm, CannotResume, Coin, Cx, Neighbours, Outbox, PeerId, Posts, Rows, Time, UNHEARD};
 use sottovoce_privacy::{Gate, Ledger, Simulated};
 

@@ -6,7 +6,7 @@ use super::sound;
 use crate::task::{Mechanism, Normalize};
 use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::Loss;
-use sottovoce_algorithms::personal::private_coordinate_descent::WarmStart;
+use sottovoce_algorithms::personal::descent::WarmStart;
 use sottovoce_privacy::{Accountant, Plan, Theorem1, Tight};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

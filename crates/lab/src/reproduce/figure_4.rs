@@ -8,7 +8,7 @@ use crate::task::Normalize;
 use crate::train::Halt;
 use serde::Deserialize;
 use sottovoce_algorithms::Loss;
-use sottovoce_algorithms::personal::input_perturbation::{InputPerturbation, InputPerturbationConfig};
+use sottovoce_algorithms::personal::baseline::{InputPerturbation, InputPerturbationConfig};
 use sottovoce_core::PeerId;
 use sottovoce_privacy::{Event, Idealized, Plan, Simulated, Sum};
 use sottovoce_sim::Simulation;

@@ -3,7 +3,7 @@
 use crate::generate::{LinearOptions, linear};
 use crate::score::scores;
 use crate::task::Normalize;
-use sottovoce_algorithms::personal::coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start};
+use sottovoce_algorithms::personal::descent::{CoordinateDescent, CoordinateDescentConfig, Start};
 use sottovoce_algorithms::reference::local::solitary_model;
 use sottovoce_algorithms::{Dataset, Loss, Problem, Regularization, Shard, objective};
 use sottovoce_core::{PeerId, Rows};

@@ -21,7 +21,7 @@ use super::sound::wakes_per_agent;
 use crate::private::gate_with;
 use sottovoce_algorithms::Shard;
 use sottovoce_algorithms::objective::{local_gradient, local_smoothness};
-use sottovoce_algorithms::personal::private_coordinate_descent::WarmStart;
+use sottovoce_algorithms::personal::descent::WarmStart;
 use sottovoce_algorithms::reference::{local::solitary_model, propagation::neighbours_share};
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, NoLetter, PeerId, Peers, Posts, Rows};
 use sottovoce_privacy::calibrate::{Uncalibrated, epsilon_per_step};

@@ -3,10 +3,8 @@
 use super::linear::Instance;
 use crate::private::gate_with;
 use crate::task::Mechanism;
+use sottovoce_algorithms::personal::descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig, WarmStart};
 use sottovoce_algorithms::personal::home::Home;
-use sottovoce_algorithms::personal::private_coordinate_descent::{
-    PrivateCoordinateDescent, PrivateCoordinateDescentConfig, WarmStart,
-};
 use sottovoce_core::{PeerId, Rows};
 use sottovoce_privacy::calibrate::Uncalibrated;
 use sottovoce_privacy::{Accountant, Event, Idealized, Plan, Simulated};

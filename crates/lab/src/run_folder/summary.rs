@@ -8,7 +8,7 @@ use crate::score::{gains_and_losses, mean_and_deviation};
 use crate::task::Algorithm;
 use crate::train::Trained;
 use serde::Serialize;
-use sottovoce_algorithms::personal::frank_wolfe::Bits;
+use sottovoce_algorithms::personal::boosting::Bits;
 use sottovoce_core::Graph;
 use sottovoce_privacy::{Accountant, Sum};
 use std::collections::BTreeMap;

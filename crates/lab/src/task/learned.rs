@@ -5,8 +5,8 @@ use super::config::{self, BoostingConfig, GraphConfig, ModelStep, NumberOrWord};
 use super::{Algorithm, GraphSource, Mistake, Model};
 use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::Loss;
-pub use sottovoce_algorithms::personal::alternating::Turns;
-use sottovoce_algorithms::personal::{descent_by_letters, frank_wolfe::StepSize};
+pub use sottovoce_algorithms::personal::graph::Turns;
+use sottovoce_algorithms::personal::{boosting::StepSize, descent};
 use std::path::PathBuf;
 
 /// Boosting: which base predictors, and how their combination is found.
@@ -55,11 +55,11 @@ impl From<Step> for StepSize {
     }
 }
 
-impl From<ModelStep> for descent_by_letters::Step {
+impl From<ModelStep> for descent::Step {
     fn from(step: ModelStep) -> Self {
         match step {
-            ModelStep::Gradient => descent_by_letters::Step::Gradient,
-            ModelStep::Newton => descent_by_letters::Step::Newton,
+            ModelStep::Gradient => descent::Step::Gradient,
+            ModelStep::Newton => descent::Step::Newton,
         }
     }
 }

@@ -17,7 +17,7 @@ pub use privacy::{AccountantName, Home, Losses, Mechanism, NoiseKind, Privacy, S
 use resolve::required;
 use serde::{Deserialize, Serialize};
 pub use sottovoce_algorithms::graphs::Threshold;
-pub use sottovoce_algorithms::personal::coordinate_descent::Start;
+pub use sottovoce_algorithms::personal::descent::Start;
 use sottovoce_algorithms::{Loss, Regularization};
 pub use sottovoce_sim::{Clock, Faults, Partition};
 use std::path::{Path, PathBuf};

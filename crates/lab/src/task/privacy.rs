@@ -5,7 +5,7 @@ use super::config::{self, HomeConfig, HomeModelConfig, LossConfig, LossesConfig,
 use super::{Algorithm, Data, GraphSource, GraphTask, Mistake, Model, Normalize, required};
 use serde::{Deserialize, Serialize};
 pub use sottovoce_algorithms::personal::home::Home;
-use sottovoce_algorithms::{Loss, personal::private_coordinate_descent::WarmStart};
+use sottovoce_algorithms::{Loss, personal::descent::WarmStart};
 use sottovoce_privacy::{Accountant, Sum, Theorem1, Tight, sensitivity::Norm};
 
 /// The budget of each agent, and how it is spent.

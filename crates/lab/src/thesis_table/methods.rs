@@ -20,11 +20,11 @@ use super::users::Source;
 use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::joint::{Joint, LogDegree};
 use sottovoce_algorithms::kernel::dot;
-use sottovoce_algorithms::personal::alternating::{Alternating, Turns};
-use sottovoce_algorithms::personal::descent_by_letters::{DescentByLetters, Step};
-use sottovoce_algorithms::personal::frank_wolfe::{FrankWolfe, FrankWolfeConfig, StepSize};
-use sottovoce_algorithms::personal::graph_learning::{GraphLearning, GraphLearningConfig};
-use sottovoce_algorithms::personal::learner::Learner;
+use sottovoce_algorithms::personal::boosting::{FrankWolfe, FrankWolfeConfig, StepSize};
+use sottovoce_algorithms::personal::descent::{DescentByLetters, Step};
+use sottovoce_algorithms::personal::graph::Learner;
+use sottovoce_algorithms::personal::graph::{Alternating, Turns};
+use sottovoce_algorithms::personal::graph::{GraphLearning, GraphLearningConfig};
 use sottovoce_algorithms::reference::local::solitary_model;
 use sottovoce_algorithms::{Dataset, Loss, Problem, Regularization, Shard, stumps::Stumps};
 use sottovoce_core::{Algorithm, Graph, PeerId, Rows};
@@ -363,7 +363,7 @@ pub(super) mod tests {
     use super::super::split::{Rule, Split};
     use super::super::users::Users;
     use super::*;
-    use sottovoce_algorithms::personal::frank_wolfe_letter::step_bits;
+    use sottovoce_algorithms::personal::boosting::step_bits;
     use sottovoce_core::Coin;
 
     /// Users in two groups, with opposite tastes along the first of three features, and the same along the second.

@@ -1,9 +1,7 @@
 //! A few peers without sockets, the weather between them, and somebody who sees everything that arrives.
 
 use super::{CrashDisk, Tail};
-use sottovoce_algorithms::personal::private_coordinate_descent::{
-    PrivateCoordinateDescent, PrivateCoordinateDescentConfig, WarmStart,
-};
+use sottovoce_algorithms::personal::descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig, WarmStart};
 use sottovoce_algorithms::{Dataset, Loss, Problem, Regularization, Shard};
 use sottovoce_core::{Algorithm, Coin, Graph, PeerId, Rows, Time};
 use sottovoce_net::frame::{Answer, Question};

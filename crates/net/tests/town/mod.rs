@@ -1,7 +1,7 @@
 //! Peers in one process, each with its own socket on loopback, its own key and its own store.
 #![allow(dead_code, reason = "each test uses its part")]
 
-use sottovoce_algorithms::personal::coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start};
+use sottovoce_algorithms::personal::descent::{CoordinateDescent, CoordinateDescentConfig, Start};
 use sottovoce_algorithms::{Dataset, Loss, Problem, Regularization, Shard};
 use sottovoce_core::{Algorithm, Coin, Edge, Graph, PeerId};
 use sottovoce_net::admin::Ask;

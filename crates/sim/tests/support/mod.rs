@@ -7,8 +7,8 @@ use sottovoce_algorithms::{
     objective::{block_smoothness, gradient_block},
     personal::{
         admm::{Admm, AdmmConfig, Inner, default_penalty},
-        coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start},
-        model_propagation::{ModelPropagation, ModelPropagationConfig},
+        descent::{CoordinateDescent, CoordinateDescentConfig, Start},
+        propagation::{ModelPropagation, ModelPropagationConfig},
     },
 };
 use sottovoce_core::{Algorithm, Coin, Graph, PeerId, Rows};

@@ -13,7 +13,7 @@
 //!
 //! The model of an agent is its own last post, kept by the driver: the state is two numbers.
 
-use super::config::{ConfigError, positive};
+use crate::config::{ConfigError, positive};
 use crate::{
     Loss, Shard,
     kernel::{self, Arithmetic, Simd},

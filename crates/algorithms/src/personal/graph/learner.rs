@@ -1,6 +1,6 @@
 //! The model part of an agent whose neighbours may change.
 
-use super::graph_learning::{Placed, Standing};
+use super::learning::{Placed, Standing};
 use super::links::Origin;
 use crate::Shard;
 use sottovoce_core::{Activity, CannotResume, Cx, PeerId, Peers, Reject, Wire};
@@ -17,7 +17,7 @@ pub enum Turn {
 
 /// An algorithm that learns an agent's model from its data and from neighbours that it is told of, and told anew when the graph
 /// changes. It talks by letters, and by their first byte others can tell them from letters about the graph:
-/// theirs are below [`super::graph_letter::KIND_MIN`].
+/// theirs are below [`super::letter::KIND_MIN`].
 pub trait Learner: Sync {
     /// What the agent remembers.
     type State: Send;

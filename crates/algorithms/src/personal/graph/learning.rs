@@ -21,9 +21,9 @@
 //! (rho + 1) / offset^2. A change at the other end of a pair is refused where the pair has changed meanwhile. The thesis
 //! lets each user hold n - 1 weights; here only those that are not zero.
 
-use super::config::{ConfigError, at_least_one, positive};
-use super::graph_letter::{GraphLetter, Theta};
+use super::letter::{GraphLetter, Theta};
 use super::links::{Links, Origin, send};
+use crate::config::{ConfigError, at_least_one, positive};
 use crate::joint::{Joint, Regularizer};
 use crate::saved;
 use serde::{Deserialize, Serialize};

@@ -22,12 +22,10 @@
 //! what rounds before it is inside the sensitivity. An agent without data has nothing to protect and follows its neighbours at
 //! every wake.
 
-use super::{
-    config::{ConfigError, moderate, positive},
-    home::Broadcast,
-    private_step::{Terms, combine},
-    warm_start::LocalSteps,
-};
+use super::private_step::{Terms, combine};
+use super::warm_start::LocalSteps;
+use crate::config::{ConfigError, moderate, positive};
+use crate::personal::home::Broadcast;
 use crate::{
     Loss, Points, Shard,
     kernel::{self, Arithmetic, Simd},

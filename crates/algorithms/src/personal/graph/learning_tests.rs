@@ -1,12 +1,12 @@
 //! Graph learning as one agent runs it, with mail that waits until the test delivers it.
 
 use super::alternating::{Alternating, Turns};
-use super::descent_by_letters::DescentByLetters;
-use super::graph_learning::{GraphLearning, GraphLearningConfig, Placed};
-use super::graph_letter::GraphLetter;
+use super::learning::{GraphLearning, GraphLearningConfig, Placed};
+use super::letter::GraphLetter;
 use super::links::Links;
 use crate::Loss;
 use crate::joint::{Joint, LogDegree};
+use crate::personal::descent::DescentByLetters;
 use crate::testing::random_problem;
 use sottovoce_core::{Algorithm, Coin, Cx, Outbox, PeerId, Peers, Posts, Reject, Time, Wire};
 use sottovoce_privacy::{Exhausted, Gate, NoNoise, Plan};
@@ -144,7 +144,7 @@ fn an_answer_nobody_asked_for_is_refused() {
     let (_, mail) = event(PeerId(0), 4, &mut gate, |cx| algorithm.on_wake(&mut state, placed, cx));
     let asked = mail[0].to;
     let mut answer = |from: PeerId, round: u64, model: &[f64]| {
-        let model = super::graph_letter::Theta::Dense(sottovoce_core::wire::Numbers::Plain(model));
+        let model = super::letter::Theta::Dense(sottovoce_core::wire::Numbers::Plain(model));
         let letter = GraphLetter::Answer { round, as_of: 0, cost: 0.0, degree: 1.0, weight: 0.0, model };
         event(PeerId(0), 4, &mut gate, |cx| algorithm.on_letter(&mut state, placed, from, letter, cx)).0
     };

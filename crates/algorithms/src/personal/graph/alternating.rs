@@ -2,7 +2,7 @@
 //!
 //! J(Theta, w), see [`crate::joint`], is convex in the models for a fixed graph and in the graph for fixed models. For a span of
 //! time every wake takes a step on the agent's model ([`Learner`]: coordinate descent, or Frank-Wolfe), then for another every
-//! wake takes a step on the weights of a few pairs ([`super::graph_learning`]), and so on:
+//! wake takes a step on the weights of a few pairs ([`super::learning`]), and so on:
 //!
 //! | time | a wake |
 //! |---|---|
@@ -23,15 +23,15 @@
 //!
 //! # Privacy
 //! With an exact learner every letter is revealed: epsilon = infinity, and behind a plan the first letter is refused. With
-//! [`super::private_descent_by_letters`] the graph part sees nothing of the agent but what it has released, so its letters are
+//! [`crate::personal::descent::PrivateDescentByLetters`] the graph part sees nothing of the agent but what it has released, so its letters are
 //! post-processing. Proof: `crates/privacy/proofs/private-graph.md`.
 
-use super::config::{ConfigError, positive};
-use super::graph_learning::{GraphLearning, Neighbourhood};
-use super::graph_letter::{GraphLetter, KIND_MIN};
 use super::learner::{Learner, Turn};
+use super::learning::{GraphLearning, Neighbourhood};
+use super::letter::{GraphLetter, KIND_MIN};
 use super::links::Links;
 use crate::Shard;
+use crate::config::{ConfigError, positive};
 use crate::joint::Regularizer;
 use crate::saved;
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, PeerId, Reject, Time, Wire};

@@ -15,7 +15,7 @@
 //! nothing to wait for and nothing that can fail: how many steps there are, and whether there are any, reads no record. Proof:
 //! `crates/privacy/proofs/private-coordinate-descent.md`.
 
-use super::config::ConfigError;
+use crate::config::ConfigError;
 use crate::vector::{add_scaled, dot};
 use crate::{Loss, Points};
 use sottovoce_privacy::sensitivity::{Norm, clip_limit};

@@ -30,11 +30,11 @@
 //! are offered, and `Descent`. gamma is rounded to the 32 bits that are sent before it is used. A whole model is sent with 64
 //! bits a number, or a copy would not be exact. An isolated agent, for which Q is flat, boosts alone.
 
-use super::config::{ConfigError, positive};
-use super::frank_wolfe_letter::{Entries, Letter, PREDICTORS_MAX, Packed, Step, model_bits, step_bits};
-use super::learner::Learner;
+use super::letter::{Entries, Letter, PREDICTORS_MAX, Packed, Step, model_bits, step_bits};
 use super::sparse::{Sparse, move_towards};
 use crate::boosting::{add_gradient, log_sum, softmax};
+use crate::config::{ConfigError, positive};
+use crate::personal::graph::Learner;
 use crate::{Points, Shard, kernel::dot, saved, vector::largest};
 use serde::{Deserialize, Serialize};
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Edge, Neighbours, PeerId, Peers, Reject, Time};

@@ -12,7 +12,7 @@
 //!
 //! Differs from the paper: it does not say how it splits epsilon; here the plan does (half and half by default).
 
-use super::config::{ConfigError, moderate};
+use crate::config::{ConfigError, moderate};
 use crate::{Loss, Points, Shard, reference::local::solitary_model, saved};
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, NoLetter};
 use sottovoce_privacy::{Exhausted, Public, sensitivity::clip_limit};

@@ -12,11 +12,11 @@
 //! arithmetic is the same for [`Step::Gradient`]. [`Step::Newton`] is not in the papers: where many features go together a gradient step hardly
 //! moves, and a letter costs more than solving a system. Both have the same minimum, and neither raises the objective.
 
-use super::config::{ConfigError, positive};
 use super::copies::Copies;
-use super::learner::Learner;
+use crate::config::{ConfigError, positive};
 use crate::kernel::{self, Arithmetic, Simd};
 use crate::objective::{local_smoothness, local_value};
+use crate::personal::graph::Learner;
 use crate::reference::local::{Proximal, solitary_model};
 use crate::vector::{add_scaled, largest_difference};
 use crate::{Loss, Shard, saved};

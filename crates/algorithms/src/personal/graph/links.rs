@@ -17,7 +17,7 @@
 //! The degree is the sum of what is stored. No end ever tells the other its degree to overwrite. It is carried along with each
 //! change, and summed up anew often enough that rounding stays far below what a step could notice.
 
-use super::graph_letter::GraphLetter;
+use super::letter::GraphLetter;
 use super::sorted_links::{Link, Position, SortedLinks};
 use crate::saved;
 use serde::{Deserialize, Serialize};

@@ -9,9 +9,9 @@
 //! | check | 20, weight (8) |
 //! | sparse answer | 21, as in an answer up to the weight, length (4), then index (4) and value (8) of each number that is not zero |
 //!
-//! An answer is sparse where that is shorter: models of [`super::frank_wolfe`] have few numbers.
+//! An answer is sparse where that is shorter: models of [`crate::personal::boosting`] have few numbers.
 //!
-//! "As of" is the clock of the pair's keeper; see [`super::graph_learning`]. No number is beyond [`NUMBER_MAX`]; weights and degrees
+//! "As of" is the clock of the pair's keeper; see [`super::learning`]. No number is beyond [`NUMBER_MAX`]; weights and degrees
 //! are not negative.
 
 use sottovoce_core::{

@@ -26,9 +26,9 @@
 //! Differs from the paper: the two updates of an exchange happen when the letters arrive rather than in one instant; a
 //! neighbour that has not been heard yet counts as the zero vector.
 
-use super::config::{ConfigError, positive};
-use super::letter::{Kind, Letter};
+use super::exchange::{Kind, Letter};
 use crate::Shard;
+use crate::config::{ConfigError, positive};
 use crate::reference::{local::solitary_model, propagation::neighbours_share};
 use crate::saved;
 use crate::vector::{add_scaled, largest_difference};

@@ -1,9 +1,9 @@
 //! Frank-Wolfe as one agent runs it, and with mail that waits until the test delivers it.
 
 use super::frank_wolfe::{FrankWolfe, FrankWolfeConfig, StepSize};
-use super::frank_wolfe_letter::{Letter, step_bits};
-use super::learner::Learner;
+use super::letter::{Letter, step_bits};
 use crate::boosting::{curvature, gap_block, gradient_block, value};
+use crate::personal::graph::Learner;
 use crate::testing::{Mail, Network, boosting_problem, everyone};
 use crate::{Dataset, Loss, Problem, Regularization};
 use sottovoce_core::{Algorithm, Coin, Cx, Graph, Outbox, PeerId, Posts, Reject, Rows, Time, Wire};

@@ -1,13 +1,10 @@
 //! Private descent by letters as one agent runs it: its losses, its turns, and what leaves it.
 
-use super::alternating::{Alternating, Turns};
-use super::graph_learning::{GraphLearning, GraphLearningConfig};
-use super::graph_letter::GraphLetter;
-use super::learner::Learner;
-use super::learner::Turn;
+use super::Letter;
 use super::private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig, WarmStart};
 use super::private_descent_by_letters::*;
 use crate::joint::{Joint, LogDegree};
+use crate::personal::graph::{Alternating, GraphLearning, GraphLearningConfig, GraphLetter, Learner, Turn, Turns};
 use crate::testing::{SMOOTH, excess, neighbours, normals, random_problem};
 use crate::vector::largest_difference;
 use crate::{Loss, Points, Shard};
@@ -247,7 +244,7 @@ fn a_step_is_the_step_of_private_coordinate_descent() {
         for (peer, weight) in [(3, 2.0), (1, 0.5)] {
             learner.relink(&mut state, PeerId(peer), weight, cx).expect("post-processing");
             let model = Numbers::Plain(rows.row(peer as usize));
-            let letter = super::descent_by_letters::Letter::Model { version: 0, model };
+            let letter = Letter::Model { version: 0, model };
             learner.hear(&mut state, PeerId(peer), letter, cx).expect("a neighbour");
         }
         learner.turn(&mut state, shard, Turn::Models(0), cx).expect("nothing leaves");
@@ -306,8 +303,8 @@ fn exact_values_never_leave_as_post_processing() {
     struct Careless(PrivateDescentByLetters);
     impl Learner for Careless {
         type State = State;
-        type Letter<'a> = super::descent_by_letters::Letter<'a>;
-        const ORIGIN: super::links::Origin = super::links::Origin::Released;
+        type Letter<'a> = Letter<'a>;
+        const ORIGIN: crate::personal::graph::Origin = crate::personal::graph::Origin::Released;
         fn enter(&self, shard: Shard<'_>) -> State {
             self.0.enter(shard)
         }

@@ -1,10 +1,10 @@
 //! Everyone for themselves, with any [`Learner`]: the model with which an agent would enter a network whose graph is yet to be
-//! learned. With [`super::frank_wolfe`] it is local boosting, the baseline of the thesis, section 2.5.
+//! learned. With [`crate::personal::boosting`] it is local boosting, the baseline of the thesis, section 2.5.
 //!
 //! Differs from [`super::local`]: the learner says what a model learned alone is. Nothing is ever sent.
 
-use super::learner::Learner;
 use crate::Shard;
+use crate::personal::graph::Learner;
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, NoLetter};
 use sottovoce_privacy::Exhausted;
 

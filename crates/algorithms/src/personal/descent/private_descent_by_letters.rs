@@ -25,15 +25,13 @@
 //! thesis starts from a graph of purely local models, which is not private; here the first graph is one of models that are all
 //! zero, or that were released. An agent without data follows its neighbours at every wake of the models' turns.
 
-use super::config::{ConfigError, moderate};
 use super::copies::Copies;
 use super::descent_by_letters::Letter;
-use super::graph_learning::{Placed, Standing};
-use super::learner::{Learner, Turn};
-use super::links::Origin;
 use super::private_coordinate_descent::{Own, PrivateCoordinateDescent};
 use super::private_step::{Terms, combine};
+use crate::config::{ConfigError, moderate};
 use crate::kernel;
+use crate::personal::graph::{Learner, Origin, Placed, Standing, Turn};
 use crate::reference::propagation::neighbours_share;
 use crate::vector::{dot, largest_difference, norm};
 use crate::{Shard, saved};

@@ -1,0 +1,10 @@
+//! Personalized boosting (thesis, section 2.2.2): Frank-Wolfe over combinations of base predictors.
+
+mod frank_wolfe;
+#[cfg(test)]
+mod frank_wolfe_tests;
+mod letter;
+mod sparse;
+
+pub use frank_wolfe::{Bits, FrankWolfe, FrankWolfeConfig, StepSize};
+pub use letter::{Entries, Letter, Packed, Step, index_bits, step_bits};
