@@ -17,10 +17,11 @@ use crate::objective::{add_weighted_gram, agents, local_value};
 use crate::reference::central_hinge;
 use crate::reference::local::{DENSE_DIMENSION_MAX, solitary_model};
 use crate::reference::newton::{self, Smooth};
+pub use crate::reference::system::LastHeard;
+use crate::reference::system::{Member, System};
 use crate::vector::{add_scaled, distance_squared, dot, norm};
-use crate::{Loss, Problem, Shard};
+use crate::{Loss, Problem};
 use sottovoce_core::{Coin, PeerId, Rows};
-use std::collections::BTreeMap;
 
 /// Up to this many unknowns the whole Hessian is formed and factored. Both ways agree to 1e-12; with a thousand unknowns
 /// conjugate gradients are already twenty times as fast.
@@ -31,10 +32,6 @@ const BLOCK_NUMBERS_MAX: usize = 50_000_000;
 
 /// Conjugate-gradient steps for one Newton direction.
 const CG_STEPS_MAX: usize = 20_000;
-
-/// What a survivor last heard from an agent that died, by (survivor, dead agent). An edge that is not named has
-/// delivered nothing: its model is zero.
-pub type LastHeard = BTreeMap<(PeerId, PeerId), Vec<f64>>;
 
 /// argmin Q, one row per agent.
 pub fn minimum(problem: &Problem) -> Rows {
@@ -95,104 +92,6 @@ pub fn smallest_curvature(problem: &Problem, theta: &Rows) -> f64 {
         }
         estimate = next;
     }
-}
-
-/// The unknowns and what couples them.
-pub(super) struct System<'a> {
-    pub(super) dimension: usize,
-    pub(super) members: Vec<Member<'a>>,
-    /// Each edge between two members once, by their positions.
-    pub(super) edges: Vec<(usize, usize, f64)>,
-    /// Edges to what does not move: position, weight, the fixed model.
-    pub(super) fixed: Vec<(usize, f64, &'a [f64])>,
-}
-
-/// One agent whose model is unknown.
-pub(super) struct Member<'a> {
-    agent: PeerId,
-    pub(super) shard: Shard<'a>,
-    /// D_ii, dead neighbours included.
-    degree: f64,
-    /// mu D_ii c_i, the weight of L_i in Q; zero without data.
-    pub(super) weight: f64,
-}
-
-impl<'a> System<'a> {
-    fn new(problem: &'a Problem, dead: &[PeerId], last_heard: &'a LastHeard) -> Self {
-        let n = problem.agents();
-        let mut is_dead = vec![false; n];
-        dead.iter().for_each(|agent| is_dead[agent.index()] = true);
-        let anchored = anchored(problem, &is_dead);
-        let mut position = vec![usize::MAX; n];
-        let mut members = Vec::new();
-        for agent in agents(problem) {
-            let peers = problem.graph.peers(agent);
-            if !anchored[agent.index()] || peers.is_empty() {
-                continue;
-            }
-            position[agent.index()] = members.len();
-            let (shard, degree) = (problem.shard(agent), peers.weighted_degree());
-            let weight = if shard.points.is_empty() { 0.0 } else { problem.trade_off * degree * shard.confidence };
-            members.push(Member { agent, shard, degree, weight });
-        }
-        let (mut edges, mut fixed) = (Vec::new(), Vec::new());
-        for (at, member) in members.iter().enumerate() {
-            for edge in problem.graph.peers(member.agent).iter() {
-                if is_dead[edge.peer.index()] {
-                    // An empty slice stands for the zero vector: nothing was ever delivered over this edge.
-                    let heard = last_heard.get(&(member.agent, edge.peer)).map_or(&[][..], Vec::as_slice);
-                    fixed.push((at, edge.weight, heard));
-                } else if member.agent < edge.peer {
-                    edges.push((at, position[edge.peer.index()], edge.weight));
-                }
-            }
-        }
-        System { dimension: problem.dimension(), members, edges, fixed }
-    }
-
-    fn unknowns(&self) -> usize {
-        self.members.len() * self.dimension
-    }
-
-    pub(super) fn block(&self, at: usize) -> std::ops::Range<usize> {
-        at * self.dimension..(at + 1) * self.dimension
-    }
-
-    /// out = ((D - W) (x) I) v, the graph's part of the Hessian.
-    fn apply_graph(&self, v: &[f64], out: &mut [f64]) {
-        let p = self.dimension;
-        for ((out, v), member) in out.chunks_exact_mut(p).zip(v.chunks_exact(p)).zip(&self.members) {
-            out.iter_mut().zip(v).for_each(|(out, v)| *out = member.degree * v);
-        }
-        for &(a, b, weight) in &self.edges {
-            add_scaled(&mut out[self.block(a)], -weight, &v[self.block(b)]);
-            add_scaled(&mut out[self.block(b)], -weight, &v[self.block(a)]);
-        }
-    }
-}
-
-/// Who is alive in a component of living agents that data, or the memory of a dead neighbour, hold in place.
-fn anchored(problem: &Problem, is_dead: &[bool]) -> Vec<bool> {
-    let mut anchored = vec![false; problem.agents()];
-    let mut stack = Vec::new();
-    for agent in agents(problem) {
-        let anchor = !problem.data.points(agent).is_empty()
-            || problem.graph.peers(agent).iter().any(|edge| is_dead[edge.peer.index()]);
-        if anchor && !is_dead[agent.index()] && !anchored[agent.index()] {
-            anchored[agent.index()] = true;
-            stack.push(agent);
-        }
-        while let Some(at) = stack.pop() {
-            for edge in problem.graph.peers(at).iter() {
-                let peer = edge.peer.index();
-                if !is_dead[peer] && !anchored[peer] {
-                    anchored[peer] = true;
-                    stack.push(edge.peer);
-                }
-            }
-        }
-    }
-    anchored
 }
 
 fn solve_smooth(system: &System<'_>) -> Vec<f64> {
@@ -333,11 +232,6 @@ fn with_curvature<'a>(
     })
 }
 
-/// What the graph and the regularizer put on the diagonal of a member's block.
-pub(super) fn diagonal(member: &Member<'_>) -> f64 {
-    member.degree + 2.0 * member.weight * member.shard.regularization
-}
-
 fn apply_hessian(system: &System<'_>, curvature: &[f64], v: &[f64], out: &mut [f64]) {
     let p = system.dimension;
     system.apply_graph(v, out);
@@ -374,7 +268,7 @@ fn build_block(member: &Member<'_>, curvature: &[f64], block: &mut [f64]) {
     let p = member.shard.points.dimension;
     block.fill(0.0);
     add_weighted_gram(member.shard.points, curvature.iter().copied(), block);
-    (0..p).for_each(|k| block[k * p + k] += diagonal(member));
+    (0..p).for_each(|k| block[k * p + k] += member.diagonal());
 }
 
 fn build_preconditioner(system: &System<'_>, curvature: &[f64], scheme: Scheme, matrix: &mut [f64]) {
@@ -385,7 +279,7 @@ fn build_preconditioner(system: &System<'_>, curvature: &[f64], scheme: Scheme, 
             cholesky::factor_regularized(block, p, |block| build_block(member, curvature, block));
         } else {
             let out = &mut matrix[at * p..][..p];
-            out.fill(diagonal(member));
+            out.fill(member.diagonal());
             for ((x, _), curvature) in member.shard.points.iter().zip(curvature) {
                 out.iter_mut().zip(x).for_each(|(out, x)| *out += curvature * x * x);
             }

@@ -1,8 +1,8 @@
 //! The minimum of Q for the hinge, by coordinate ascent on the dual of the whole problem; for small ones.
 
 use crate::cholesky;
-use crate::reference::central::{System, diagonal};
 use crate::reference::dual::{self, Dual};
+use crate::reference::system::System;
 use crate::vector::{add_scaled, dot};
 
 /// All unknowns, one member after another. The quadratic part of Q is M (x) I with M = D - W + diag(2 mu D_ii c_i lambda_i), whose inverse is formed.
@@ -12,7 +12,7 @@ pub(super) fn solve(system: &System<'_>) -> Vec<f64> {
     cholesky::factor_regularized(&mut factor, n, |matrix| {
         matrix.fill(0.0);
         for (at, member) in system.members.iter().enumerate() {
-            matrix[at * n + at] = diagonal(member);
+            matrix[at * n + at] = member.diagonal();
         }
         for &(a, b, weight) in &system.edges {
             matrix[a.max(b) * n + a.min(b)] = -weight;

@@ -11,3 +11,4 @@ pub mod graph;
 pub mod local;
 mod newton;
 pub mod propagation;
+mod system;
