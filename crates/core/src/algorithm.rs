@@ -1,6 +1,6 @@
 //! One algorithm, as one agent runs it.
 
-use crate::{Cx, PeerId, Wire};
+use crate::{Cx, PeerId, Reject, Wire};
 use sottovoce_privacy::Exhausted;
 use thiserror::Error;
 
@@ -90,33 +90,4 @@ pub enum CannotResume {
 pub struct Activity {
     /// The largest change of a coordinate.
     pub moved: f64,
-}
-
-/// Why something that a peer sent was dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
-pub enum Reject {
-    /// The bytes are no message of this algorithm.
-    #[error("not a message of this algorithm")]
-    Malformed,
-    /// A number is NaN, infinite, or beyond [`NUMBER_MAX`](crate::wire::NUMBER_MAX).
-    #[error("a number is not finite, or beyond all bounds")]
-    NotFinite,
-    /// A vector has another length than the task's models.
-    #[error("a vector of the wrong length")]
-    WrongDimension,
-    /// The sender is not a neighbour.
-    #[error("the sender is not a neighbour")]
-    NotANeighbour,
-    /// An old message again, or one that answers nothing that was asked.
-    #[error("out of turn")]
-    OutOfTurn,
-    /// Answering would exceed the privacy budget.
-    #[error("answering would exceed the privacy budget")]
-    Exhausted,
-}
-
-impl From<Exhausted> for Reject {
-    fn from(_: Exhausted) -> Self {
-        Reject::Exhausted
-    }
 }

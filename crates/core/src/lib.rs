@@ -14,14 +14,16 @@ mod context;
 pub mod graph;
 mod peers;
 mod posts;
+mod reject;
 mod time;
 pub mod wire;
 
-pub use algorithm::{Activity, Algorithm, CannotResume, Neighbours, Reject};
+pub use algorithm::{Activity, Algorithm, CannotResume, Neighbours};
 pub use coin::Coin;
 pub use context::{Cx, Outbox};
 pub use graph::Graph;
 pub use peers::{Edge, PeerId, Peers};
 pub use posts::{Posts, Rows, UNHEARD};
+pub use reject::Reject;
 pub use time::Time;
 pub use wire::{NoLetter, Wire};

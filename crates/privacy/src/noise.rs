@@ -18,7 +18,7 @@ mod simulated;
 
 pub use exact::{Exact, NoEntropy, OsRandom, Secret};
 pub use idealized::Idealized;
-pub use simulated::Simulated;
+pub use simulated::{Recording, Release, Replaying, Simulated};
 
 /// A source of noise for one agent's gate.
 ///

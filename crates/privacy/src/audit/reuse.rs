@@ -1,7 +1,7 @@
 //! Whether noise that should be independent is the same twice, or is missing.
 
-use super::record::Release;
 use crate::Event;
+use crate::noise::Release;
 
 /// Two noises that agree to this relative error in every coordinate are one: rounding of input and output blurs them by less.
 const SAME: f64 = 1e-7;
