@@ -1,7 +1,10 @@
-//! The project's own chores: `cargo xtask test`, `cargo xtask mutants`, `cargo xtask soak`, `cargo xtask bench`.
+//! The project's own chores: `cargo xtask test`, `cargo xtask quick`, `cargo xtask mutants`, `cargo xtask soak`, `cargo xtask bench`.
 
 mod mutants;
+mod programs;
+mod suite;
 
+use programs::cargo;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -9,6 +12,7 @@ const HELP: &str = "\
 Usage: cargo xtask CHORE
 
   test    formatting, lints, documentation and every test; what CI runs (a few minutes)
+  quick   formatting, and the tests that take a few seconds each; for while you work (three minutes)
   mutants the last part of it: mistakes made in a copy of the sources, each of which must be found; names choose some
   soak    the long versions of the tests: 200 seeds of faults, larger problems, peers killed at every boundary, floods of a minute,
           ten million damaged inputs (an hour or two)
@@ -19,6 +23,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let done = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test(),
+        ["quick"] => formatting() & suite::run(suite::Part::Quick),
         ["soak"] => {
             let tests =
                 ["test", "--release", "--workspace", "--no-fail-fast", "--", "--include-ignored", "--nocapture"];
@@ -39,24 +44,28 @@ fn main() -> ExitCode {
 }
 
 fn test() -> bool {
-    // The two tools come with rustup's default profile; a machine without them can still run the tests.
-    let mut ok = true;
-    for (tool, words) in [
-        ("rustfmt", &["fmt", "--all", "--check"][..]),
-        ("clippy", &["clippy", "--release", "--workspace", "--all-targets", "--", "--deny", "warnings"][..]),
-    ] {
-        let present = cargo(&[words[0], "--version"]).output().is_ok_and(|output| output.status.success());
-        if present {
-            ok &= run(tool, &mut cargo(words));
-        } else {
-            eprintln!("SKIPPED {tool}: not installed (rustup component add {tool})");
-        }
-    }
+    let lints = ["clippy", "--release", "--workspace", "--all-targets", "--", "--deny", "warnings"];
+    let mut ok = formatting() & tool("clippy", &lints);
     let mut document = cargo(&["doc", "--release", "--workspace", "--no-deps", "--quiet"]);
     ok &= run("documentation", document.env("RUSTDOCFLAGS", "--deny warnings"));
-    ok &= run("tests", &mut cargo(&["test", "--release", "--workspace"]));
+    ok &= suite::run(suite::Part::All);
+    ok &= run("examples in the documentation", &mut cargo(&["test", "--release", "--workspace", "--doc"]));
     ok &= oracle();
     mutants(&[]) && ok
+}
+
+fn formatting() -> bool {
+    tool("rustfmt", &["fmt", "--all", "--check"])
+}
+
+/// Runs a tool that comes with rustup's default profile; a machine without it can still run the tests.
+fn tool(name: &str, words: &[&str]) -> bool {
+    let present = cargo(&[words[0], "--version"]).output().is_ok_and(|output| output.status.success());
+    if present {
+        return run(name, &mut cargo(words));
+    }
+    eprintln!("SKIPPED {name}: not installed (rustup component add {name})");
+    true
 }
 
 /// Mistakes made on purpose, in a copy of the sources below the target folder.
@@ -110,12 +119,6 @@ fn oracle() -> bool {
         }
     }
     ok
-}
-
-fn cargo(words: &[&str]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(words);
-    command
 }
 
 fn run(name: &str, command: &mut Command) -> bool {

@@ -1,7 +1,7 @@
 //! Builds the copy, and sees that each mutant is found by whoever must find it, and that nobody raises an alarm without one.
 
 use super::{Mutant, Shown, VARIABLE, copy::COMMAND};
-use crate::cargo;
+use crate::programs::{cargo, programs};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -94,46 +94,28 @@ fn build(copy: &Path, mutants: &[Mutant]) -> Result<Programs, String> {
     }
     wanted.sort();
     wanted.dedup();
-    let command = executables(copy, &["build", "--package", "sottovoce-cli"])?
+    let target = copy.parent().expect("the copy is below the target folder");
+    let built = |words: &[&str]| {
+        programs(cargo(words).current_dir(copy).env("CARGO_TARGET_DIR", target))
+            .map_err(|why| format!("the copy {why}"))
+    };
+    let command = built(&["build", "--package", "sottovoce-cli"])?
         .into_iter()
-        .find(|(_, target, _)| target == COMMAND)
+        .find(|program| program.target == COMMAND)
         .ok_or("the copy has no command")?
-        .2;
+        .path;
     let mut tests = Vec::new();
     for (package, target) in wanted {
         let kind = if target == "lib" { vec!["--lib"] } else { vec!["--test", &target] };
         let words: Vec<&str> = ["test", "--no-run", "--package", &package].into_iter().chain(kind).collect();
-        let found = executables(copy, &words)?.into_iter().find(|(of, name, _)| {
-            let library = package.replace('-', "_");
-            of.contains(&package) && (*name == target || target == "lib" && *name == library)
-        });
-        let (_, _, program) = found.ok_or_else(|| format!("{package} has no tests {target}"))?;
-        tests.push(((package, target), program));
+        let library = package.replace('-', "_");
+        let found = built(&words)?
+            .into_iter()
+            .find(|program| program.target == target || target == "lib" && program.target == library);
+        let program = found.ok_or_else(|| format!("{package} has no tests {target}"))?;
+        tests.push(((package, target), program.path));
     }
     Ok(Programs { command, tests })
-}
-
-/// Runs cargo in the copy: package, target and path of each program that comes of it.
-fn executables(copy: &Path, words: &[&str]) -> Result<Vec<(String, String, PathBuf)>, String> {
-    let mut command = cargo(words);
-    command.args(["--release", "--quiet", "--message-format", "json-render-diagnostics"]);
-    let target = copy.parent().expect("the copy is below the target folder");
-    let output = command
-        .current_dir(copy)
-        .env("CARGO_TARGET_DIR", target)
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| error.to_string())?;
-    if !output.status.success() {
-        return Err("the copy does not compile".to_owned());
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let found = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).filter_map(|message| {
-        let program = message["executable"].as_str()?;
-        let package = message["package_id"].as_str()?;
-        Some((package.to_owned(), message["target"]["name"].as_str()?.to_owned(), PathBuf::from(program)))
-    });
-    Ok(found.collect())
 }
 
 fn see(copy: &Path, programs: &Programs, look: &Look<'_>) -> Result<(), String> {
