@@ -2,13 +2,13 @@
 
 use crate::peer::owner;
 use crate::{Output, screen};
-use sottovoce_lab::budget::{ChargedRows, Void};
+use sottovoce_lab::budget::{ChargedRows, Void, void_of};
 use sottovoce_lab::error::Mistake;
 use sottovoce_lab::load::Loaded;
 use sottovoce_lab::peer::{One, PeerFile, load_without};
 use sottovoce_lab::plot::number;
 use sottovoce_lab::report::bound_or_infinity;
-use sottovoce_lab::run_folder::Epsilon;
+use sottovoce_lab::epsilon::Epsilon;
 use sottovoce_net::book::{self, Beside, BookError, BookFile, Key, record_id};
 use sottovoce_net::disk::{FileDisk, Glance};
 use sottovoce_net::store::{Store, StoreError};
@@ -67,7 +67,7 @@ impl Charged {
 
     /// What is over the limit in this task; none where nothing is. For the owner's eyes.
     pub fn void(&self, loaded: &Loaded) -> Option<Void> {
-        Void::of(loaded, |id| self.is_void(id))
+        void_of(loaded, |id| self.is_void(id))
     }
 
     /// Whether the record with this id is void in this task.

@@ -2,7 +2,7 @@
 
 use crate::{OutArguments, Output, budget, screen};
 use clap::Subcommand;
-use sottovoce_lab::budget::Void;
+use sottovoce_lab::budget::{Void, void_in_words};
 use sottovoce_lab::data::moved;
 use sottovoce_lab::describe::describe;
 use sottovoce_lab::error::Mistake;
@@ -176,7 +176,7 @@ fn check(path: &Path, output: Output) -> Result<(), Halt> {
             }
             text += &file.ids.map_or(String::new(), ids_in_words);
         }
-        text += &void.map_or(String::new(), |void| format!("\n{}.", void.in_words()));
+        text += &void.map_or(String::new(), |void| format!("\n{}.", void_in_words(void)));
         screen::say(text)?;
     }
     Ok(())

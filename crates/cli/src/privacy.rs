@@ -6,7 +6,7 @@ use sottovoce_lab::error::Mistake;
 use sottovoce_lab::ledger_file::{self, Signature};
 use sottovoce_lab::plot::number;
 use sottovoce_lab::report::bound_or_infinity;
-use sottovoce_lab::run_folder::Epsilon;
+use sottovoce_lab::epsilon::Epsilon;
 use sottovoce_lab::train::Halt;
 use sottovoce_privacy::calibrate::{Noise, noise_multiplier};
 use sottovoce_privacy::{Accountant, Charge, Gaussian, Ledger, Optimal, Pld, Rdp, Sum, Theorem1, Tight};

@@ -4,6 +4,7 @@ use crate::budget::{charge, check_outside, new_instance};
 use crate::{OutArguments, Output, RunArguments, screen};
 use sottovoce_lab::artefacts::{Command, names};
 use sottovoce_lab::baselines::baselines;
+use sottovoce_lab::budget::void_in_words;
 use sottovoce_lab::error::Mistake;
 use sottovoce_lab::facts::{GUARANTEE_IN_WORDS, Origin, PublicFacts};
 use sottovoce_lab::folder::Folder;
@@ -127,7 +128,7 @@ fn charged(
     }
     // PRIVACY: what is void follows from ids. The simulator's files and words are for whoever has all data; peers say nothing of it.
     let void = charged.void(&loaded);
-    screen::warn(output, void.map(|void| void.in_words()).as_slice());
+    screen::warn(output, void.map(void_in_words).as_slice());
     Ok((Loaded { void, ..without.unwrap_or(loaded) }, Some(charged.source)))
 }
 
@@ -199,7 +200,7 @@ fn tell(summary: &Summary, tolerance: bool) -> String {
         None => "No test points, so no scores.".to_owned(),
     };
     if let Some(void) = summary.void {
-        text += &format!("\n{}.", void.in_words());
+        text += &format!("\n{}.", void_in_words(void));
     }
     if let Some(accounting) = &summary.accounting {
         text += &format!("\n{}", spent(accounting, summary.delta));

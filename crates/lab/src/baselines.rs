@@ -3,9 +3,9 @@
 //!
 //! All of it is for the report: nobody but whoever holds all the data could run most of it.
 
-use crate::learned::{boosted, linear};
+use crate::boosted::{boosted, linear};
 use crate::load::Loaded;
-use crate::private;
+use crate::plan;
 use crate::report::Sample;
 use crate::score::{mean_and_deviation, scores};
 use crate::task::{Algorithm, Boosting, GraphSource, Predictors};
@@ -76,7 +76,7 @@ pub fn baselines(
         informed.task.graph.source = GraphSource::Complete;
         if let Some(privacy) = &informed.task.privacy {
             // The same budget, and no losses to spend it on.
-            informed.plan = Some(Arc::new(private::plan(&informed.task, privacy, &informed.problem)?));
+            informed.plan = Some(Arc::new(plan::plan(&informed.task, privacy, &informed.problem)?));
         }
         let run = run(format!("{own}, oracle graph"), &informed, loaded.task.algorithm)?;
         baselines.runs.push(at_home(run));

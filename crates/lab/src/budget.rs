@@ -1,9 +1,9 @@
 //! What a run of a task is charged to the source of its data: its plan, and the rows that are in it.
 
 use crate::load::Loaded;
+pub use crate::loaded::Void;
 use crate::plot::number::count;
 use crate::task::Algorithm;
-use serde::Serialize;
 use sottovoce_core::PeerId;
 use sottovoce_privacy::{Charge, Event, Ledger, odometer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,45 +17,25 @@ pub enum ChargedRows {
     Named(BTreeMap<Box<[u8]>, u64>),
 }
 
-/// The records of a run that are over the limit of their source, and their rows. It follows from ids: for the owner's eyes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Void {
-    /// Records that are over their limit.
-    pub records: u64,
-    /// Of so many.
-    pub records_of: u64,
-    /// The rows of these records.
-    pub rows: u64,
-    /// Of so many.
-    pub rows_of: u64,
+/// The void records among the rows about which a run may release something; none where no record is void.
+pub fn void_of(loaded: &Loaded, is_void: impl Fn(&[u8]) -> bool) -> Option<Void> {
+    let (_, ChargedRows::Named(all)) = charge(loaded)? else { return None };
+    let void: Vec<u64> = all.iter().filter(|(id, _)| is_void(id)).map(|(_, rows)| *rows).collect();
+    (!void.is_empty()).then(|| Void {
+        records: void.len() as u64,
+        records_of: all.len() as u64,
+        rows: void.iter().sum(),
+        rows_of: all.values().sum(),
+    })
 }
 
-impl Void {
-    /// Among the rows about which a run may release something; none where no record is void.
-    pub fn of(loaded: &Loaded, is_void: impl Fn(&[u8]) -> bool) -> Option<Self> {
-        let (_, ChargedRows::Named(all)) = charge(loaded)? else { return None };
-        let void: Vec<u64> = all.iter().filter(|(id, _)| is_void(id)).map(|(_, rows)| *rows).collect();
-        (!void.is_empty()).then(|| Void {
-            records: void.len() as u64,
-            records_of: all.len() as u64,
-            rows: void.iter().sum(),
-            rows_of: all.values().sum(),
-        })
-    }
-
-    /// Whether no row is left that says something.
-    pub fn is_all(&self) -> bool {
-        self.records == self.records_of
-    }
-
-    /// Such as "3 of 12 records (7 rows) are over their limit and say nothing".
-    pub fn in_words(&self) -> String {
-        let one = |number: u64, word: &str| if number == 1 { word.to_owned() } else { format!("{word}s") };
-        let (are, say) = if self.records == 1 { ("is over its", "says") } else { ("are over their", "say") };
-        let (records, rows) = (one(self.records_of, "record"), one(self.rows, "row"));
-        let (some, all) = (count(self.records), count(self.records_of));
-        format!("{some} of {all} {records} ({} {rows}) {are} limit and {say} nothing", count(self.rows))
-    }
+/// Such as "3 of 12 records (7 rows) are over their limit and say nothing".
+pub fn void_in_words(void: Void) -> String {
+    let one = |number: u64, word: &str| if number == 1 { word.to_owned() } else { format!("{word}s") };
+    let (are, say) = if void.records == 1 { ("is over its", "says") } else { ("are over their", "say") };
+    let (records, rows) = (one(void.records_of, "record"), one(void.rows, "row"));
+    let (some, all) = (count(void.records), count(void.records_of));
+    format!("{some} of {all} {records} ({} {rows}) {are} limit and {say} nothing", count(void.rows))
 }
 
 /// What a run may release about each of its rows, all of it; and these rows: the training points of agents that have a neighbour.

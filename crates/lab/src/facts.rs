@@ -5,7 +5,7 @@
 //! figure made of exact data does not compile. The one place that sees data is [`PublicFacts::of`]; a test holds two data sets with
 //! the same public facts against it.
 
-use crate::learned::Groups;
+use crate::known::Groups;
 use crate::load::Loaded;
 use crate::outlook::outlook;
 use crate::plot::number;
@@ -88,8 +88,8 @@ impl PublicFacts {
             points: ids().map(|id| problem.data.size(id) as u64).collect(),
             confidence: ids().map(|id| problem.facts(problem.data.size(id)).1).collect(),
             dimension: problem.dimension(),
-            dimension_in_words: loaded.dimension_in_words(),
-            edges_in_words: loaded.edges_in_words(),
+            dimension_in_words: dimension_in_words(loaded),
+            edges_in_words: edges_in_words(loaded),
             graph: problem.graph.clone(),
             learns_graph,
             groups: loaded.known.groups.clone(),
@@ -149,6 +149,20 @@ impl PublicFacts {
                 if origin == Origin::Revealed { told + revealed } else { told }
             }
         }
+    }
+}
+
+/// How many coordinates a model has, in words.
+fn dimension_in_words(loaded: &Loaded) -> String {
+    let what = if loaded.plain.is_some() { "base predictors" } else { "features" };
+    format!("{} {what}", number::count(loaded.problem.dimension() as u64))
+}
+
+/// How many edges there are, in words.
+fn edges_in_words(loaded: &Loaded) -> String {
+    match loaded.edge_count() {
+        Some(edges) => format!("{} edges", number::count(edges as u64)),
+        None => "a graph to be learned".to_owned(),
     }
 }
 

@@ -12,10 +12,11 @@
 //! only the data know. With more updates both signal and noise grow in ways that depend on the data; here the noise of
 //! the last update stands for all. The two limits were set on synthetic linear tasks ([`CLEARNESS_MIN`]).
 
+use crate::epsilon::Epsilon;
 use crate::load::Loaded;
 use crate::plot::{Axis, Chart, Dot, Ink, Scene, Stroke, number};
 use crate::private;
-use crate::run_folder::Epsilon;
+use crate::plan;
 use crate::sweep::updates_to_try;
 use crate::task::{Algorithm, Mechanism, Privacy};
 use serde::Serialize;
@@ -186,7 +187,7 @@ pub fn by_updates(loaded: &Loaded, outlook: &Outlook, epsilon: f64) -> Vec<(u64,
     };
     let with = |updates: u64| {
         let other = Privacy { updates, epsilon, ..privacy };
-        let other = private::plan(&loaded.task, &other, &loaded.problem).ok()?;
+        let other = plan::plan(&loaded.task, &other, &loaded.problem).ok()?;
         Some((updates, now * last_deviation(plan)? / last_deviation(&other)?))
     };
     updates_to_try(privacy.updates).into_iter().filter_map(with).collect()

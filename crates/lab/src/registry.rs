@@ -3,9 +3,9 @@
 //! An [`Algorithm`] is no trait object, so a caller brings a [`Visitor`] that is generic over it.
 
 use crate::error::Mistake;
-use crate::learned::joint;
+use crate::learned::{Heard, joint};
 use crate::load::Loaded;
-use crate::private::turns;
+use crate::plan::turns;
 use crate::task;
 pub use sottovoce_algorithms::Shard;
 use sottovoce_algorithms::joint::LogDegree;
@@ -23,7 +23,7 @@ use sottovoce_algorithms::{
         propagation::{ModelPropagation, ModelPropagationConfig},
     },
 };
-use sottovoce_core::{Algorithm, PeerId};
+use sottovoce_core::Algorithm;
 
 /// Something to do with an algorithm, whichever it is.
 pub trait Visitor {
@@ -43,9 +43,6 @@ pub struct Probe<S> {
     /// The bits that it has sent, where papers count bits.
     pub bits: Option<fn(&S) -> Bits>,
 }
-
-/// Neighbours, their weights and their models.
-pub type Heard<'s> = Vec<(PeerId, f64, Option<&'s [f64]>)>;
 
 impl<S> Default for Probe<S> {
     fn default() -> Self {

@@ -17,7 +17,7 @@
 mod pages;
 mod summary;
 
-pub use summary::{Accounting, Epsilon, GraphFigures, ModelBits, Scores, Summary};
+pub use summary::{Accounting, GraphFigures, ModelBits, Scores, Summary};
 
 use crate::error::Mistake;
 use crate::facts::{PublicFacts, Told};

@@ -5,7 +5,7 @@
 //! run on the same data.
 
 use crate::load::Loaded;
-use crate::private;
+use crate::plan;
 use crate::report::{Point, Sweep};
 use crate::score::mean_and_deviation;
 use crate::task::{Algorithm, Privacy, Warm};
@@ -51,7 +51,7 @@ fn settings(loaded: &Loaded, privacy: &Privacy) -> [Vec<(f64, Privacy)>; 2] {
     };
     let with_updates = |updates: u64| (updates as f64, Privacy { updates, ..*privacy });
     // Where the graph is learned, turns have as many wakes as the task's own number of updates needs.
-    let has_updates = loaded.task.algorithm == Algorithm::CoordinateDescent && private::turns(&loaded.task).is_none();
+    let has_updates = loaded.task.algorithm == Algorithm::CoordinateDescent && plan::turns(&loaded.task).is_none();
     let updates = if has_updates { updates_to_try(privacy.updates) } else { Vec::new() };
     // Where no closed form accounts for a plan, making one takes about a second: every other setting will do.
     let exact = loaded
@@ -131,9 +131,9 @@ fn run_with(other: &mut Loaded, loaded: &Loaded, setting: Privacy, threads: usiz
     // the turns of the plan.
     let wakes = 20 + 2 * setting.updates + setting.warm.map_or(0, |warm| u64::from(warm.start.wakes));
     let own = loaded.task.run.wakes_per_agent;
-    other.task.run.wakes_per_agent = if private::turns(&loaded.task).is_some() { own } else { own.max(wakes) };
+    other.task.run.wakes_per_agent = if plan::turns(&loaded.task).is_some() { own } else { own.max(wakes) };
     other.task.privacy = Some(setting);
-    let Ok(plan) = private::plan(&other.task, &setting, &other.problem) else { return Ok(None) };
+    let Ok(plan) = plan::plan(&other.task, &setting, &other.problem) else { return Ok(None) };
     other.plan = Some(Arc::new(plan));
     train(other, loaded.task.algorithm, threads, &mut |_| ControlFlow::Continue(())).map(Some)
 }

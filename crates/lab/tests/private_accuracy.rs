@@ -4,7 +4,7 @@ use sottovoce_algorithms::personal::descent::WarmStart;
 use sottovoce_lab::generate::{LinearOptions, write};
 use sottovoce_lab::load::{Loaded, load};
 use sottovoce_lab::outlook::outlook;
-use sottovoce_lab::private;
+use sottovoce_lab::plan;
 use sottovoce_lab::score::mean_and_deviation;
 use sottovoce_lab::task::{AccountantName, Algorithm, Home, Privacy, Task, Warm};
 use sottovoce_lab::train::{Trained, train};
@@ -43,7 +43,7 @@ fn with(loaded: &Loaded, setting: Setting) -> Loaded {
     privacy.epsilon = setting.epsilon;
     privacy.updates = setting.updates;
     privacy.home = Some(setting.home);
-    let plan = private::plan(&loaded.task, &loaded.task.privacy.expect("private"), &loaded.problem).expect("a plan");
+    let plan = plan::plan(&loaded.task, &loaded.task.privacy.expect("private"), &loaded.problem).expect("a plan");
     loaded.plan = Some(Arc::new(plan));
     loaded
 }
@@ -147,7 +147,7 @@ fn check_02_g_a_warm_start_is_lower_after_few_updates() {
             };
             loaded.task.privacy = Some(privacy);
             loaded.task.run.wakes_per_agent = 40;
-            loaded.plan = Some(Arc::new(private::plan(&loaded.task, &privacy, &loaded.problem).expect("a plan")));
+            loaded.plan = Some(Arc::new(plan::plan(&loaded.task, &privacy, &loaded.problem).expect("a plan")));
             let trained = run(&loaded, Algorithm::CoordinateDescent);
             trained.samples.last().and_then(|sample| sample.objective).expect("an objective")
         };

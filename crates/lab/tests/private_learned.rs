@@ -10,7 +10,7 @@ use sottovoce_lab::score::mean_and_deviation;
 use sottovoce_lab::sweep::sweep;
 use sottovoce_lab::task::{Algorithm, GraphSource, Task};
 use sottovoce_lab::train::{Trained, train};
-use sottovoce_lab::{artefacts, ledger_file, private, run_folder};
+use sottovoce_lab::{artefacts, ledger_file, plan, run_folder};
 use sottovoce_privacy::{Charge, Event, Ledger};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn at_the_end_the_ledger_is_the_plan() {
         if let Some(wakes) = wakes {
             loaded.task.run.wakes_per_agent = wakes;
             let privacy = loaded.task.privacy.expect("private");
-            loaded.plan = Some(Arc::new(private::plan(&loaded.task, &privacy, &loaded.problem).expect("a plan")));
+            loaded.plan = Some(Arc::new(plan::plan(&loaded.task, &privacy, &loaded.problem).expect("a plan")));
         }
         let (plan, privacy) = (loaded.plan.clone().expect("a plan"), loaded.task.privacy.expect("private"));
         assert_eq!(plan.asides().len(), losses, "{rest} {run_section}");
@@ -179,7 +179,7 @@ fn accuracies(loaded: &Loaded) -> [f64; 6] {
     informed.problem.graph = oracle.clone();
     informed.task.graph.source = GraphSource::Complete;
     let privacy = informed.task.privacy.expect("private");
-    informed.plan = Some(Arc::new(private::plan(&informed.task, &privacy, &informed.problem).expect("a plan")));
+    informed.plan = Some(Arc::new(plan::plan(&informed.task, &privacy, &informed.problem).expect("a plan")));
     let [known, learned] = [&informed, loaded].map(|loaded| run(loaded, 1));
     let graph = learned.graph.as_ref().expect("a graph");
     let n = loaded.problem.agents() as f64;

@@ -3,6 +3,7 @@
 use super::admin::{Admin, Asked};
 use super::folder::{load_peer, look, read_key};
 use crate::{Output, screen};
+use sottovoce_lab::budget::void_in_words;
 use sottovoce_lab::error::Mistake;
 use sottovoce_lab::facts::{GUARANTEE_IN_WORDS, OBSERVER, UNIT};
 use sottovoce_lab::peer::{One, PeerFile};
@@ -62,7 +63,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
         if let Some((said, _)) = source {
             lines = vec![format!("source      {said}"), format!("odometer    {}", file.budget.display())];
         }
-        lines.extend(void.map(|void| format!("void        {}", void.in_words())));
+        lines.extend(void.map(|void| format!("void        {}", void_in_words(void))));
         tell(&status, process, &budget, &lines)
     }
 }

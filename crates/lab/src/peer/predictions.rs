@@ -14,7 +14,7 @@ use super::problem::One;
 use crate::error::{Mistake, quote};
 use crate::private_rows::{self, Moved};
 use crate::task::Normalize;
-use crate::{data, learned, rows};
+use crate::{boosted, data, rows};
 use csv::ByteRecord;
 use sottovoce_algorithms::kernel::dot;
 use sottovoce_algorithms::stumps::Stumps;
@@ -53,7 +53,7 @@ impl One {
         let features = all_names.len() - usize::from(task.model.intercept.is_some());
         let names = &all_names[..features];
         let boosting = task.boosting.filter(|_| plain.is_some());
-        let stumps = boosting.and_then(|boosting| learned::stumps(&boosting, all_names.len()));
+        let stumps = boosting.and_then(|boosting| boosted::stumps(&boosting, all_names.len()));
         let mut answers = Vec::new();
         let classification = task.model.loss.is_classification();
         let mut text = String::from(header_of(classification, detail));

@@ -3,8 +3,8 @@
 use super::file::{Neighbour, PeerFile};
 use crate::data;
 use crate::error::{Mistake, quote};
-use crate::learned::Known;
-use crate::load::Loaded;
+use crate::known::Known;
+use crate::load::{Loaded, in_its_own_features};
 use crate::rows::{At, Names, Place};
 use crate::task::{Algorithm, Boosting, GraphSource, Points, Predictors, Schedule, Step, Task, Test};
 use sha2::{Digest as _, Sha256};
@@ -90,7 +90,7 @@ pub fn load_without(file: &PeerFile, is_void: &dyn Fn(&[u8]) -> bool) -> Result<
     let own = digest_of_data(&loaded.problem, me);
     let agreed = digest_of_task(&loaded.task, &loaded.feature_names);
     let common = if is_learned(&loaded.task) { digest_of_members(&agreed, &loaded.names) } else { agreed };
-    Ok(One { loaded: loaded.boosted(), me, task: agreed, common, data: own })
+    Ok(One { loaded: in_its_own_features(loaded), me, task: agreed, common, data: own })
 }
 
 /// Whether the members find out by themselves who learns with whom.

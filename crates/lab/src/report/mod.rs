@@ -15,8 +15,6 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use crate::budget::Void;
-
 pub use learned::LearnedGraph;
 pub use page::html;
 pub use private::{BROADCAST, HOME, PrivateRun, bound_or_infinity};
@@ -53,7 +51,7 @@ pub struct Report {
     /// Whether a higher score is better.
     pub higher_is_better: bool,
     /// What is over the limit of the source, and says nothing.
-    pub void: Option<Void>,
+    pub void: Option<VoidRecords>,
     /// One curve per algorithm. The last one is the run itself; the others are what it is compared with.
     pub runs: Vec<Curve>,
     /// The bound of Proposition 1 on the expected objective (gap plus optimum), as (wakes of all agents, objective).
@@ -80,6 +78,15 @@ pub struct Report {
     pub digest_in_words: &'static str,
     /// The version of the program.
     pub version: String,
+}
+
+/// What is over the limit of the source of its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VoidRecords {
+    /// Such as "3 of 12 records (7 rows) are over their limit and say nothing".
+    pub words: String,
+    /// Whether no row is left that says something.
+    pub is_all: bool,
 }
 
 /// What one algorithm did over time.

@@ -41,13 +41,13 @@ pub(super) fn outcome(report: &Report) -> Option<Outcome> {
 pub fn headline(report: &Report) -> String {
     let result = match outcome(report) {
         // Scores of models that nobody has trained are no gain and no loss.
-        _ if report.void.is_some_and(|void| void.is_all()) => "Nobody learned from any row".to_owned(),
+        _ if report.void.as_ref().is_some_and(|void| void.is_all) => "Nobody learned from any row".to_owned(),
         Some(o) => with_scores(report, &o),
         None => without_scores(report),
     };
-    match report.void {
-        Some(void) if void.is_all() => format!("{result}: {}. Its scores mean nothing.", void.in_words()),
-        Some(void) => format!("{result} {}, also not to the models that agents are compared with.", void.in_words()),
+    match &report.void {
+        Some(void) if void.is_all => format!("{result}: {}. Its scores mean nothing.", void.words),
+        Some(void) => format!("{result} {}, also not to the models that agents are compared with.", void.words),
         None => result,
     }
 }

@@ -1,11 +1,12 @@
 //! The report of a run: first what everyone may see of it, then what only whoever may see all data.
 
 use super::summary::Summary;
+use crate::budget::void_in_words;
 use crate::facts::{Origin, PublicFacts, Told};
 use crate::learned::{losses, within_and_between};
 use crate::load::Loaded;
 use crate::plot::number;
-use crate::report::{self, AgentScore, Curve, LearnedGraph, PrivateRun, Report, Row, Sweep};
+use crate::report::{self, AgentScore, Curve, LearnedGraph, PrivateRun, Report, Row, Sweep, VoidRecords};
 use crate::score::{gains_and_losses, mean_and_deviation};
 use crate::task::AccountantName;
 use crate::train::Trained;
@@ -130,7 +131,7 @@ pub(super) fn with_exact(told: Report, loaded: &Loaded, runs: &[&Trained], sweep
         bound: optimum.and_then(|optimum| bound(loaded, run, optimum)),
         optimum,
         agents: told.agents.into_iter().enumerate().map(scored).collect(),
-        void: loaded.void,
+        void: loaded.void.map(|void| VoidRecords { words: void_in_words(void), is_all: void.is_all() }),
         learned: told.learned.map(|learned| LearnedGraph { loss: Some(losses(loaded, &run.models)), ..learned }),
         table: rows.collect(),
         ..told

@@ -1,6 +1,7 @@
 //! The figures of a run: what everyone may know of it, and what only whoever may see all data.
 
 use crate::budget::Void;
+use crate::epsilon::Epsilon;
 use crate::facts::{OBSERVER, Origin, PublicFacts, Told, UNIT};
 use crate::learned::within_and_between;
 use crate::private;
@@ -143,31 +144,6 @@ pub struct Accounting {
     pub epsilon: BTreeMap<&'static str, Epsilon>,
     /// What a careful reader should know about the budget.
     pub warnings: Vec<String>,
-}
-
-/// JSON has no infinity: a number, or the text "infinity".
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(untagged)]
-pub enum Epsilon {
-    /// A guarantee.
-    Finite(f64),
-    /// None.
-    Infinite(&'static str),
-}
-
-impl From<Epsilon> for f64 {
-    fn from(epsilon: Epsilon) -> Self {
-        match epsilon {
-            Epsilon::Finite(epsilon) => epsilon,
-            Epsilon::Infinite(_) => f64::INFINITY,
-        }
-    }
-}
-
-impl From<f64> for Epsilon {
-    fn from(epsilon: f64) -> Self {
-        if epsilon.is_finite() { Epsilon::Finite(epsilon) } else { Epsilon::Infinite("infinity") }
-    }
 }
 
 impl Summary {

@@ -1,0 +1,104 @@
+//! A task with its data: a problem that is ready to run.
+
+use crate::data::{Prepared, RecordNames};
+use crate::error::Mistake;
+use crate::known::Known;
+use crate::plan;
+use crate::task::{GraphSource, Model, Task};
+use serde::Serialize;
+use sottovoce_algorithms::{Dataset, Loss, Problem, Regularization};
+use sottovoce_core::Graph;
+use sottovoce_privacy::Plan;
+use std::sync::Arc;
+
+/// Everything a run needs, agents in the order of their names (by bytes).
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The task, with the defaults that only the data can tell: points-max, knn's neighbours, ADMM's penalty and the range of stumps.
+    pub task: Task,
+    /// The agents: all names of the training and test data and of the graph.
+    pub names: Vec<String>,
+    /// Training data, graph and objective.
+    pub problem: Problem,
+    /// Test points of the same agents.
+    pub test: Option<Dataset>,
+    /// One name for each coordinate of a model.
+    pub feature_names: Vec<String>,
+    /// What the task knows of a graph that is learned.
+    pub known: Known,
+    /// The points themselves, where `problem` holds what base predictors say of them.
+    pub plain: Option<Arc<Plain>>,
+    /// What each agent with data and a neighbour will release, when the task is private.
+    pub plan: Option<Arc<Plan>>,
+    /// The ids of each agent's training rows, where the task names a column of ids. They never leave.
+    pub records: Option<Arc<RecordNames>>,
+    /// What is over the limit of the source, where the run was charged to one and something is. For the owner's eyes.
+    pub void: Option<Void>,
+}
+
+impl Loaded {
+    /// Problem and plan of a task that knows its points-max.
+    pub fn assemble(
+        task: Task,
+        names: Vec<String>,
+        prepared: Prepared,
+        graph: Graph,
+        known: Known,
+    ) -> Result<Self, Mistake> {
+        let Prepared { train: data, test, feature_names, records } = prepared;
+        let Model { loss, regularization, trade_off, points_max, .. } = task.model;
+        let points_max = points_max.expect("whoever assembles a task has filled it in") as f64;
+        let problem = Problem { data, graph, loss, regularization, trade_off, points_max };
+        let plan = match &task.privacy {
+            None => None,
+            Some(privacy) => Some(Arc::new(plan::plan(&task, privacy, &problem)?)),
+        };
+        let records = records.map(Arc::new);
+        Ok(Loaded { task, names, problem, test, feature_names, known, plain: None, plan, records, void: None })
+    }
+
+    /// How many edges there are; none where they are yet to be learned.
+    pub fn edge_count(&self) -> Option<usize> {
+        (!matches!(self.task.graph.source, GraphSource::Learned(_))).then(|| self.problem.graph.edge_count())
+    }
+
+    /// What is allowed, but seldom meant.
+    pub fn warning(&self) -> Option<&'static str> {
+        let Problem { loss, regularization, .. } = self.problem;
+        let linear = self.plain.is_none();
+        (linear && loss == Loss::Logistic && regularization == Regularization::Constant(0.0)).then_some(
+            "model.regularization = 0 with the logistic loss: where classes can be separated, models grow without bound",
+        )
+    }
+}
+
+/// The points themselves, where a problem holds what base predictors say of them.
+#[derive(Clone, Debug)]
+pub struct Plain {
+    /// Training points.
+    pub train: Dataset,
+    /// Test points.
+    pub test: Option<Dataset>,
+    /// One name for each feature.
+    pub feature_names: Vec<String>,
+}
+
+/// The records of a run that are over the limit of their source, and their rows. It follows from ids: for the owner's eyes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Void {
+    /// Records that are over their limit.
+    pub records: u64,
+    /// Of so many.
+    pub records_of: u64,
+    /// The rows of these records.
+    pub rows: u64,
+    /// Of so many.
+    pub rows_of: u64,
+}
+
+impl Void {
+    /// Whether no row is left that says something.
+    pub fn is_all(&self) -> bool {
+        self.records == self.records_of
+    }
+}
