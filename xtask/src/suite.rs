@@ -11,19 +11,19 @@ use std::time::Instant;
 /// Programs that take more than some seconds, by package and target, the longest first. They are started first, and left out of the quick part.
 const SLOW: &[(&str, &str)] = &[
     ("sottovoce-cli", "audit"),
-    ("sottovoce-lab", "reproduce"),
+    ("sottovoce-papers", "reproduce"),
     ("sottovoce-cli", "weather"),
     ("sottovoce-cli", "documents"),
     ("sottovoce-cli", "network"),
     ("sottovoce-privacy", "accountants"),
-    ("sottovoce-lab", "synthetic"),
-    ("sottovoce-lab", "private_accuracy"),
+    ("sottovoce-run", "synthetic"),
+    ("sottovoce-run", "private_accuracy"),
     ("sottovoce-cli", "hostile_records"),
     ("sottovoce-net", "crowd"),
     ("sottovoce-privacy", "golden"),
     ("sottovoce-cli", "killed"),
-    ("sottovoce-lab", "movielens"),
-    ("sottovoce-lab", "learned"),
+    ("sottovoce-papers", "movielens"),
+    ("sottovoce-run", "learned"),
     ("sottovoce-cli", "private"),
 ];
 

@@ -17,8 +17,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("algorithms", &["core", "privacy"]),
     ("sim", &["core", "privacy"]),
     ("net", &["core", "privacy"]),
-    ("lab", &["core", "privacy", "algorithms", "sim"]),
-    ("cli", &["lab", "net", "core", "privacy"]),
+    ("task", &["core", "privacy", "algorithms", "sim"]),
+    ("report", &[]),
+    ("run", &["task", "report", "core", "privacy", "algorithms", "sim"]),
+    ("papers", &["run", "task", "report", "core", "privacy", "algorithms", "sim"]),
+    ("cli", &["papers", "run", "task", "report", "net", "core", "privacy"]),
     ("fuzz", &["core", "privacy", "algorithms", "net"]),
 ];
 
@@ -110,7 +113,10 @@ fn results_do_not_depend_on_the_machines_mathematics() {
         "crates/privacy/src",
         "crates/crypto/src",
         "crates/sim/src",
-        "crates/lab/src",
+        "crates/task/src",
+        "crates/run/src",
+        "crates/report/src",
+        "crates/papers/src",
     ]) {
         let program = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         for call in calls {
@@ -121,9 +127,17 @@ fn results_do_not_depend_on_the_machines_mathematics() {
 
 #[test]
 fn drivers_and_everything_below_the_command_are_not_async() {
-    for (path, text) in
-        sources(&["crates/core", "crates/algorithms", "crates/privacy", "crates/crypto", "crates/sim", "crates/lab"])
-    {
+    for (path, text) in sources(&[
+        "crates/core",
+        "crates/algorithms",
+        "crates/privacy",
+        "crates/crypto",
+        "crates/sim",
+        "crates/task",
+        "crates/run",
+        "crates/report",
+        "crates/papers",
+    ]) {
         for word in ["async fn", "async move", "async {", ".await"] {
             assert!(!text.contains(word), "{} is async", path.display());
         }

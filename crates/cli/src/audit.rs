@@ -3,15 +3,15 @@
 mod frames;
 
 use crate::{Output, screen};
-use sottovoce_lab::audit::{Audit, AuditSettings, Ended, audit, audit_artefacts, audit_frames};
-use sottovoce_lab::error::Mistake;
-use sottovoce_lab::facts::{Origin, PublicFacts};
-use sottovoce_lab::load::load;
-use sottovoce_lab::plot::number;
-use sottovoce_lab::task::Task;
-use sottovoce_lab::train::Halt;
 use sottovoce_privacy::Event;
 use sottovoce_privacy::audit::{ALARM, CONFIDENCE, MechanismAudit};
+use sottovoce_report::plot::number;
+use sottovoce_run::audit::{Audit, AuditSettings, Ended, audit, audit_artefacts, audit_frames};
+use sottovoce_run::facts::{Origin, PublicFacts};
+use sottovoce_run::train::Halt;
+use sottovoce_task::error::Mistake;
+use sottovoce_task::load::load;
+use sottovoce_task::task::Task;
 use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::PathBuf;

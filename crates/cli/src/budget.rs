@@ -2,19 +2,19 @@
 
 use crate::peer::owner;
 use crate::{Output, screen};
-use sottovoce_lab::budget::{ChargedRows, Void, void_of};
-use sottovoce_lab::error::Mistake;
-use sottovoce_lab::load::Loaded;
-use sottovoce_lab::peer::{One, PeerFile, load_without};
-use sottovoce_lab::plot::number;
-use sottovoce_lab::report::bound_or_infinity;
-use sottovoce_lab::epsilon::Epsilon;
 use sottovoce_net::book::{self, Beside, BookError, BookFile, Key, record_id};
 use sottovoce_net::disk::{FileDisk, Glance};
 use sottovoce_net::store::{Store, StoreError};
 use sottovoce_net::transport::Identity;
 use sottovoce_privacy::odometer::{Book, Entry, Instance, RecordId, TaskRows};
 use sottovoce_privacy::{Accountant, Filter, Ledger, Tight, least_limit};
+use sottovoce_report::plot::number;
+use sottovoce_report::training::bound_or_infinity;
+use sottovoce_run::budget::{ChargedRows, Void, void_of};
+use sottovoce_run::epsilon::Epsilon;
+use sottovoce_run::peer::{One, PeerFile, load_without};
+use sottovoce_task::error::Mistake;
+use sottovoce_task::load::Loaded;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -161,7 +161,7 @@ fn charge_to<T>(
     let entry = known.map_or_else(admit, Ok).map_err(|error| refused(folder)(error.into()))?;
     let news = file.is_new().then(|| format!("new budget folder {}", folder.display()));
     let key = *file.key();
-    let untold = sottovoce_lab::budget::untold(loaded).iter().map(|id| record_id(&key, id)).collect();
+    let untold = sottovoce_run::budget::untold(loaded).iter().map(|id| record_id(&key, id)).collect();
     let mut charged = Charged { key, entry, untold, said: String::new(), source: serde_json::Value::Null, news };
     let prepared = prepare(&charged)?;
     if !is_known {
@@ -183,7 +183,7 @@ pub fn charge<T>(
     output: Output,
     prepare: impl FnOnce(&Charged) -> Result<T, Mistake>,
 ) -> Result<Option<(Charged, T)>, Mistake> {
-    let Some((plan, rows)) = sottovoce_lab::budget::charge(loaded) else { return Ok(None) };
+    let Some((plan, rows)) = sottovoce_run::budget::charge(loaded) else { return Ok(None) };
     let mut file = open(folder, |line| screen::warn(output, &[line]))?;
     let rows = named(file.key(), rows);
     let (charged, prepared) = charge_to((folder, &mut file), instance, loaded, (plan, rows), prepare)?;
@@ -208,7 +208,7 @@ pub fn charge_peer(
         // It will be refused, and releases nothing.
         return Ok((None, None));
     }
-    let Some((plan, rows)) = sottovoce_lab::budget::charge(&one.loaded) else { return Ok((None, None)) };
+    let Some((plan, rows)) = sottovoce_run::budget::charge(&one.loaded) else { return Ok((None, None)) };
     // Says so before a new book is made where the store's own is gone.
     recorded(file, one)?;
     let mut book = open(&file.budget, |line| tracing::info!("{line}"))?;
@@ -288,7 +288,7 @@ pub fn recorded(file: &PeerFile, one: &One) -> Result<Option<Charged>, Mistake> 
         Store::look(&mut Glance::at(&file.store)).map_err(|error| Mistake::file(&file.store, error.to_string()))?;
     let is_ours = found.is_some_and(|(found, _)| found.task == one.task);
     match beside {
-        Beside::Bound(_) if is_ours && sottovoce_lab::budget::charge(&one.loaded).is_some() => Err(elsewhere(file)),
+        Beside::Bound(_) if is_ours && sottovoce_run::budget::charge(&one.loaded).is_some() => Err(elsewhere(file)),
         _ => Ok(None),
     }
 }

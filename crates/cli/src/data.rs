@@ -2,17 +2,17 @@
 
 use crate::{OutArguments, Output, budget, screen};
 use clap::Subcommand;
-use sottovoce_lab::budget::{Void, void_in_words};
-use sottovoce_lab::data::moved;
-use sottovoce_lab::describe::describe;
-use sottovoce_lab::error::Mistake;
-use sottovoce_lab::generate::moons::{self, MoonsOptions};
-use sottovoce_lab::generate::{self, LinearOptions};
-use sottovoce_lab::peer::{PeerFile, load, own_task};
-use sottovoce_lab::plot::number;
-use sottovoce_lab::private_rows::{Count, Ids, Moved, Rule};
-use sottovoce_lab::task::Task;
-use sottovoce_lab::train::Halt;
+use sottovoce_report::plot::number;
+use sottovoce_run::budget::{Void, void_in_words};
+use sottovoce_run::peer::{PeerFile, load, own_task};
+use sottovoce_run::train::Halt;
+use sottovoce_task::data::moved;
+use sottovoce_task::describe::describe;
+use sottovoce_task::error::Mistake;
+use sottovoce_task::generate::moons::{self, MoonsOptions};
+use sottovoce_task::generate::{self, LinearOptions};
+use sottovoce_task::private_rows::{Count, Ids, Moved, Rule};
+use sottovoce_task::task::Task;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]

@@ -3,18 +3,18 @@
 use crate::train::{spent, swept};
 use crate::{Output, RunArguments, data::LinearArguments, screen};
 use sottovoce_core::PeerId;
-use sottovoce_lab::artefacts::{Command, names};
-use sottovoce_lab::error::Mistake;
-use sottovoce_lab::facts::{Origin, PublicFacts};
-use sottovoce_lab::folder::Folder;
-use sottovoce_lab::generate::{self, LinearOptions};
-use sottovoce_lab::load::{Loaded, load};
-use sottovoce_lab::outlook::size_groups;
-use sottovoce_lab::plot::number;
-use sottovoce_lab::run_folder::{self, Summary};
-use sottovoce_lab::score::{gains_and_losses, mean_and_deviation};
-use sottovoce_lab::task::{Algorithm, Task};
-use sottovoce_lab::train::{Halt, Trained, train};
+use sottovoce_report::plot::number;
+use sottovoce_run::artefacts::{Command, names};
+use sottovoce_run::facts::{Origin, PublicFacts};
+use sottovoce_run::outlook::size_groups;
+use sottovoce_run::run_folder::{self, Summary};
+use sottovoce_run::score::{gains_and_losses, mean_and_deviation};
+use sottovoce_run::train::{Halt, Trained, train};
+use sottovoce_task::error::Mistake;
+use sottovoce_task::folder::Folder;
+use sottovoce_task::generate::{self, LinearOptions};
+use sottovoce_task::load::{Loaded, load};
+use sottovoce_task::task::{Algorithm, Task};
 use std::path::PathBuf;
 
 /// The trade-off of model propagation with the best accuracy on other seeds (101 to 103) of the same task. Coordinate

@@ -13,7 +13,7 @@ mod screen;
 mod train;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use sottovoce_lab::train::Halt;
+use sottovoce_run::train::Halt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -1,14 +1,14 @@
 //! `sottovoce privacy plan`: what a private task is going to release, and what it can hope for, from public facts alone.
 
 use crate::{Output, screen};
-use sottovoce_lab::error::Mistake;
-use sottovoce_lab::facts::GUARANTEE_IN_WORDS;
-use sottovoce_lab::load::{Loaded, load};
-use sottovoce_lab::outlook::{self, CLEARNESS_FOR_UPDATES, CLEARNESS_MIN, Outlook, outlook};
-use sottovoce_lab::plot::number;
-use sottovoce_lab::report::bound_or_infinity;
-use sottovoce_lab::task::{AccountantName, Home, Task};
-use sottovoce_lab::train::Halt;
+use sottovoce_report::plot::number;
+use sottovoce_report::training::bound_or_infinity;
+use sottovoce_run::facts::GUARANTEE_IN_WORDS;
+use sottovoce_run::outlook::{self, CLEARNESS_FOR_UPDATES, CLEARNESS_MIN, Outlook, outlook};
+use sottovoce_run::train::Halt;
+use sottovoce_task::error::Mistake;
+use sottovoce_task::load::{Loaded, load};
+use sottovoce_task::task::{AccountantName, Home, Task};
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]

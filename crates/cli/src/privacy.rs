@@ -2,14 +2,14 @@
 
 use crate::{Output, budget, plan, screen};
 use clap::{Subcommand, ValueEnum};
-use sottovoce_lab::error::Mistake;
-use sottovoce_lab::ledger_file::{self, Signature};
-use sottovoce_lab::plot::number;
-use sottovoce_lab::report::bound_or_infinity;
-use sottovoce_lab::epsilon::Epsilon;
-use sottovoce_lab::train::Halt;
 use sottovoce_privacy::calibrate::{Noise, noise_multiplier};
 use sottovoce_privacy::{Accountant, Charge, Gaussian, Ledger, Optimal, Pld, Rdp, Sum, Theorem1, Tight};
+use sottovoce_report::plot::number;
+use sottovoce_report::training::bound_or_infinity;
+use sottovoce_run::epsilon::Epsilon;
+use sottovoce_run::ledger_file::{self, Signature};
+use sottovoce_run::train::Halt;
+use sottovoce_task::error::Mistake;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]

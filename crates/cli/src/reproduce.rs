@@ -2,10 +2,10 @@
 
 use crate::{Output, RunArguments, screen};
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use sottovoce_lab::error::Mistake;
-use sottovoce_lab::plot::number;
-use sottovoce_lab::reproduce::{EXPERIMENTS, Experiment, Judged, Report, Settings, Verdict, all_in, run_one};
-use sottovoce_lab::train::Halt;
+use sottovoce_papers::reproduce::{EXPERIMENTS, Experiment, Judged, Report, Settings, Verdict, all_in, run_one};
+use sottovoce_report::plot::number;
+use sottovoce_run::train::Halt;
+use sottovoce_task::error::Mistake;
 use std::path::PathBuf;
 use std::time::Instant;
 

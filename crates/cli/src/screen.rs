@@ -2,10 +2,10 @@
 
 use crate::Output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sottovoce_lab::error::Mistake;
-use sottovoce_lab::folder;
-use sottovoce_lab::plot::number;
-use sottovoce_lab::train::Progress;
+use sottovoce_report::plot::number;
+use sottovoce_run::train::Progress;
+use sottovoce_task::error::Mistake;
+use sottovoce_task::folder;
 use std::io::{ErrorKind, Write};
 use std::ops::ControlFlow;
 

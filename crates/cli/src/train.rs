@@ -2,21 +2,21 @@
 
 use crate::budget::{charge, check_outside, new_instance};
 use crate::{OutArguments, Output, RunArguments, screen};
-use sottovoce_lab::artefacts::{Command, names};
-use sottovoce_lab::baselines::baselines;
-use sottovoce_lab::budget::void_in_words;
-use sottovoce_lab::error::Mistake;
-use sottovoce_lab::facts::{GUARANTEE_IN_WORDS, Origin, PublicFacts};
-use sottovoce_lab::folder::Folder;
-use sottovoce_lab::load::{Loaded, load, load_without};
-use sottovoce_lab::outlook::outlook;
-use sottovoce_lab::plot::number;
-use sottovoce_lab::report::Sweep;
-use sottovoce_lab::report::bound_or_infinity;
-use sottovoce_lab::run_folder::{self, Accounting, Summary};
-use sottovoce_lab::sweep::sweep;
-use sottovoce_lab::task::{AccountantName, Task};
-use sottovoce_lab::train::{Halt, Trained, train};
+use sottovoce_report::plot::number;
+use sottovoce_report::training::Sweep;
+use sottovoce_report::training::bound_or_infinity;
+use sottovoce_run::artefacts::{Command, names};
+use sottovoce_run::baselines::baselines;
+use sottovoce_run::budget::void_in_words;
+use sottovoce_run::facts::{GUARANTEE_IN_WORDS, Origin, PublicFacts};
+use sottovoce_run::outlook::outlook;
+use sottovoce_run::run_folder::{self, Accounting, Summary};
+use sottovoce_run::sweep::sweep;
+use sottovoce_run::train::{Halt, Trained, train};
+use sottovoce_task::error::Mistake;
+use sottovoce_task::folder::Folder;
+use sottovoce_task::load::{Loaded, load, load_without};
+use sottovoce_task::task::{AccountantName, Task};
 use std::path::PathBuf;
 
 #[derive(clap::Args)]

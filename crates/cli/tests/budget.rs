@@ -2,9 +2,9 @@
 
 mod support;
 
-use sottovoce_lab::{load::load, task::Task};
 use sottovoce_net::book::{Beside, instance, look, record_id};
 use sottovoce_privacy::{Accountant, Charge, Filter, Ledger, Tight, least_limit};
+use sottovoce_task::{load::load, task::Task};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -306,9 +306,9 @@ fn a_start_that_fails_after_its_charge_is_not_charged_again_and_a_deleted_store_
 
 /// The plan of a peer's task, as it charges it.
 fn plan_of_peer(peer: &Peer) -> Vec<Charge> {
-    let file = sottovoce_lab::peer::PeerFile::read(&peer.folder()).expect("a peer file");
-    let one = sottovoce_lab::peer::load(&file).expect("a peer");
-    let (plan, _) = sottovoce_lab::budget::charge(&one.loaded).expect("something to tell");
+    let file = sottovoce_run::peer::PeerFile::read(&peer.folder()).expect("a peer file");
+    let one = sottovoce_run::peer::load(&file).expect("a peer");
+    let (plan, _) = sottovoce_run::budget::charge(&one.loaded).expect("something to tell");
     plan.charges().copied().collect()
 }
 

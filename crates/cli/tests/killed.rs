@@ -4,7 +4,8 @@ mod support;
 
 use sottovoce_algorithms::reference::central;
 use sottovoce_core::Coin;
-use sottovoce_lab::{load::load, peer, task::Task};
+use sottovoce_run::peer;
+use sottovoce_task::{load::load, task::Task};
 use std::path::Path;
 use std::time::Duration;
 use support::{Peer, done, ports, read, until_quiet, write};

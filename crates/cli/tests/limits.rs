@@ -5,7 +5,7 @@ use sottovoce_algorithms::{
     reference::{central, local::solitary_models, propagation::closed_form},
 };
 use sottovoce_core::{Coin, Rows};
-use sottovoce_lab::{load::load, task::Task};
+use sottovoce_task::{load::load, task::Task};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;

@@ -3,9 +3,10 @@
 mod support;
 
 use sottovoce_algorithms::reference::central;
-use sottovoce_lab::peer::{PeerFile, load as load_peer};
-use sottovoce_lab::{ledger_file, load::load, task::Task};
 use sottovoce_privacy::Ledger;
+use sottovoce_run::ledger_file;
+use sottovoce_run::peer::{PeerFile, load as load_peer};
+use sottovoce_task::{load::load, task::Task};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -3,7 +3,7 @@
 mod support;
 
 use sottovoce_algorithms::reference::central;
-use sottovoce_lab::{load::load, task::Task};
+use sottovoce_task::{load::load, task::Task};
 use std::fs;
 use std::path::Path;
 use support::{Peer, distance, done, json, ports, read, refused, sottovoce, until, until_quiet, write};

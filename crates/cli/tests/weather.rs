@@ -7,7 +7,8 @@
 mod support;
 
 use sottovoce_algorithms::reference::central;
-use sottovoce_lab::{load::load, peer, task::Task};
+use sottovoce_run::peer;
+use sottovoce_task::{load::load, task::Task};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Peer, distance, done, until, write};

@@ -6,15 +6,15 @@
 use crate::network;
 use crate::peer::{group, owner, read_key, rules};
 use sottovoce_core::{Algorithm, PeerId, Time};
-use sottovoce_lab::audit::{Noises, Overheard, Peers};
-use sottovoce_lab::error::Mistake;
-use sottovoce_lab::load::Loaded;
-use sottovoce_lab::peer::{One, PeerFile, load, shares};
-use sottovoce_lab::registry::{Probe, Shard, Visitor, with_algorithm};
 use sottovoce_net::disk::Disk;
 use sottovoce_net::node::{Fault, LETTERS_MAX, Node, Outgoing};
 use sottovoce_net::transport::Identity;
 use sottovoce_privacy::Simulated;
+use sottovoce_run::audit::{Noises, Overheard, Peers};
+use sottovoce_run::peer::{One, PeerFile, load, shares};
+use sottovoce_run::registry::{Probe, Shard, Visitor, with_algorithm};
+use sottovoce_task::error::Mistake;
+use sottovoce_task::load::Loaded;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -260,13 +260,13 @@ impl<'n> Network<'n> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sottovoce_lab::audit::{Finding, Flaw, FrameAudit, audit_frames};
-    use sottovoce_lab::task::Task;
+    use sottovoce_run::audit::{Finding, Flaw, FrameAudit, audit_frames};
+    use sottovoce_task::task::Task;
     use std::ops::ControlFlow;
 
     fn audited(task: &str, peers: &mut dyn Peers) -> (FrameAudit, Vec<Finding>) {
         let file = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../mutants/tasks")).join(task);
-        let loaded = sottovoce_lab::load::load(&Task::read(&file).expect("a task")).expect("a problem");
+        let loaded = sottovoce_task::load::load(&Task::read(&file).expect("a task")).expect("a problem");
         let audited = audit_frames(&loaded, 1, peers, &mut |_, _| ControlFlow::Continue(()));
         audited.expect("an audit").expect("a task of peers")
     }

@@ -1,10 +1,10 @@
 //! The peers' processes. Whatever happens to this one, they end.
 
 use crate::peer::{Admin, Asked};
-use sottovoce_lab::error::Mistake;
-use sottovoce_lab::facts::Traffic;
 use sottovoce_net::status::{Phase, Status};
 use sottovoce_privacy::odometer::Instance;
+use sottovoce_run::facts::Traffic;
+use sottovoce_task::error::Mistake;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};

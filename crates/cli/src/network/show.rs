@@ -3,9 +3,9 @@
 use super::children::Round;
 use crate::Output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sottovoce_lab::facts::PublicFacts;
-use sottovoce_lab::plot::number;
 use sottovoce_net::status::{Phase, Status};
+use sottovoce_report::plot::number;
+use sottovoce_run::facts::PublicFacts;
 
 /// More peers than this are not shown one by one.
 const ROWS_MAX: usize = 24;

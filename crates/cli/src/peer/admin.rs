@@ -1,9 +1,9 @@
 //! How the owner asks a running peer: through `admin.json` in its folder, which holds an address on loopback and a token.
 
 use serde::{Deserialize, Serialize};
-use sottovoce_lab::error::Mistake;
 use sottovoce_net::disk::private;
 use sottovoce_net::status::Status;
+use sottovoce_task::error::Mistake;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};

@@ -1,11 +1,11 @@
 //! What lies in a peer's folder: the secret key, and the store as its owner reads it.
 
-use sottovoce_lab::error::Mistake;
-use sottovoce_lab::peer::{Heard, One, PeerFile, Recalled, Saved, load, load_without};
 use sottovoce_net::disk::{Glance, private};
 use sottovoce_net::store::{Owner, Step, Store};
 use sottovoce_net::transport::Identity;
 use sottovoce_privacy::Ledger;
+use sottovoce_run::peer::{Heard, One, PeerFile, Recalled, Saved, load, load_without};
+use sottovoce_task::error::Mistake;
 use std::io::{Read, Write};
 use std::path::Path;
 
@@ -91,7 +91,7 @@ pub fn saved(step: &Step) -> Saved<'_> {
 
 /// What a step holds of each neighbour of a peer file. Whoever has a new key is somebody else.
 pub fn heard<'s>(step: &'s Step, file: &PeerFile) -> Vec<Heard<'s>> {
-    let heard = |neighbour: &sottovoce_lab::peer::Neighbour| {
+    let heard = |neighbour: &sottovoce_run::peer::Neighbour| {
         let known = step.heard.get(&neighbour.agent).filter(|known| known.key == neighbour.key);
         known.map_or(Heard::default(), |known| Heard {
             post: known.post.as_ref().map(|post| &post.values[..]),

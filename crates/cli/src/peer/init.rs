@@ -2,10 +2,10 @@
 
 use super::folder::{KEY_FILE, write_key};
 use crate::{Output, screen};
-use sottovoce_lab::error::Mistake;
-use sottovoce_lab::peer::{BUDGET_FOLDER, PEER_FILE, PeerFile, hex, is_learned, load};
 use sottovoce_net::Multiaddr;
 use sottovoce_net::disk::{make_private_folder, private};
+use sottovoce_run::peer::{BUDGET_FOLDER, PEER_FILE, PeerFile, hex, is_learned, load};
+use sottovoce_task::error::Mistake;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

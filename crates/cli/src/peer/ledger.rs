@@ -2,9 +2,9 @@
 
 use super::folder::{load_peer, look, read_key};
 use crate::{Output, screen};
-use sottovoce_lab::error::Mistake;
-use sottovoce_lab::ledger_file::{Signature, lines};
-use sottovoce_lab::peer::{PeerFile, hex};
+use sottovoce_run::ledger_file::{Signature, lines};
+use sottovoce_run::peer::{PeerFile, hex};
+use sottovoce_task::error::Mistake;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};

@@ -2,11 +2,11 @@
 
 use super::init::parse_address;
 use crate::{Output, screen};
-use sottovoce_lab::error::Mistake;
-use sottovoce_lab::peer::{PEER_FILE, PeerFile, is_learned};
-use sottovoce_lab::task::Task;
 use sottovoce_net::Key;
 use sottovoce_net::disk::private;
+use sottovoce_run::peer::{PEER_FILE, PeerFile, is_learned};
+use sottovoce_task::error::Mistake;
+use sottovoce_task::task::Task;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

@@ -16,7 +16,7 @@ pub use start::{group, rules};
 
 use crate::Output;
 use clap::Subcommand;
-use sottovoce_lab::train::Halt;
+use sottovoce_run::train::Halt;
 use std::path::PathBuf;
 
 /// Take part in a real network: one agent, on this machine, with its own data

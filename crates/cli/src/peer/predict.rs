@@ -2,10 +2,10 @@
 
 use super::folder::{heard, load_peer, look, read_key, saved};
 use crate::{Output, screen};
-use sottovoce_lab::error::Mistake;
-use sottovoce_lab::peer::{Detail, PeerFile, STAY_AT_HOME};
-use sottovoce_lab::plot::number;
-use sottovoce_lab::private_rows::{Count, Moved, Rule};
+use sottovoce_report::plot::number;
+use sottovoce_run::peer::{Detail, PeerFile, STAY_AT_HOME};
+use sottovoce_task::error::Mistake;
+use sottovoce_task::private_rows::{Count, Moved, Rule};
 use std::path::PathBuf;
 
 /// Predict with the peer's best model, also while it runs

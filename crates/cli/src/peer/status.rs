@@ -3,15 +3,15 @@
 use super::admin::{Admin, Asked};
 use super::folder::{load_peer, look, read_key};
 use crate::{Output, screen};
-use sottovoce_lab::budget::void_in_words;
-use sottovoce_lab::error::Mistake;
-use sottovoce_lab::facts::{GUARANTEE_IN_WORDS, OBSERVER, UNIT};
-use sottovoce_lab::peer::{One, PeerFile};
-use sottovoce_lab::plot::number;
-use sottovoce_lab::report::bound_or_infinity;
 use sottovoce_net::status::{NeighbourStatus, Phase, Status};
 use sottovoce_net::store::Step;
 use sottovoce_privacy::{Accountant, Ledger, Sum};
+use sottovoce_report::plot::number;
+use sottovoce_report::training::bound_or_infinity;
+use sottovoce_run::budget::void_in_words;
+use sottovoce_run::facts::{GUARANTEE_IN_WORDS, OBSERVER, UNIT};
+use sottovoce_run::peer::{One, PeerFile};
+use sottovoce_task::error::Mistake;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
 /// What the store of a peer that does not run tells.
 fn from_store(file: &PeerFile, id: &str, step: Option<Step>) -> Status {
     let step = step.unwrap_or_default();
-    let neighbour = |neighbour: &sottovoce_lab::peer::Neighbour| {
+    let neighbour = |neighbour: &sottovoce_run::peer::Neighbour| {
         let heard = step.heard.get(&neighbour.agent).filter(|heard| heard.key == neighbour.key);
         NeighbourStatus {
             name: neighbour.agent.clone(),

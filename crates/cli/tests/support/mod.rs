@@ -4,9 +4,9 @@
 use serde_json::Value;
 use sottovoce_algorithms::personal::graph::Links;
 use sottovoce_core::PeerId;
-use sottovoce_lab::peer::{Heard, PeerFile, Saved, load};
 use sottovoce_net::disk::Glance;
 use sottovoce_net::store::{Step, Store};
+use sottovoce_run::peer::{Heard, PeerFile, Saved, load};
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

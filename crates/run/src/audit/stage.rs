@@ -1,0 +1,228 @@
+//! A task as an audit runs it: every message witnessed, every release recorded or repeated, one agent's data changed.
+
+use crate::registry::{Probe, Visitor, with_algorithm};
+use crate::{private, train};
+use sottovoce_algorithms::{Dataset, Points, Problem, Shard};
+use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Graph, Neighbours, PeerId, Reject};
+use sottovoce_privacy::audit::{Recording, Release, Replaying};
+use sottovoce_privacy::{Exhausted, Ledger, Simulated};
+use sottovoce_sim::{Settings, Simulation};
+use sottovoce_task::load::Loaded;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// What an agent said at one event, to the bit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    /// When, as bits.
+    pub at: u64,
+    /// The post, as bits.
+    pub post: Option<Vec<u64>>,
+    /// To whom, and the bytes.
+    pub letters: Vec<(u32, Vec<u8>)>,
+    /// Whether its gate refused what it wanted to release.
+    pub refused: bool,
+}
+
+impl Said {
+    /// When, and how much; not what.
+    pub fn outline(&self) -> (u64, Option<usize>, Vec<(u32, usize)>, bool) {
+        let letters = self.letters.iter().map(|(to, bytes)| (*to, bytes.len())).collect();
+        (self.at, self.post.as_ref().map(Vec::len), letters, self.refused)
+    }
+}
+
+/// All that came of one agent.
+#[derive(Clone, Debug)]
+pub(super) struct Witnessed {
+    pub said: Vec<Said>,
+    pub releases: Arc<Vec<Release>>,
+    pub ledger: Ledger,
+}
+
+/// A run, or why it did not come to its end.
+pub(super) type Outcome = Result<Vec<Witnessed>, String>;
+
+/// One agent's points with one of them replaced.
+#[derive(Clone, Debug)]
+pub(super) struct Altered {
+    pub agent: PeerId,
+    features: Vec<f64>,
+    labels: Vec<f64>,
+}
+
+impl Altered {
+    pub fn new(problem: &Problem, agent: PeerId, record: usize, (x, y): (&[f64], f64)) -> Self {
+        let Points { dimension, features, labels } = problem.data.points(agent);
+        let (mut features, mut labels) = (features.to_vec(), labels.to_vec());
+        features[record * dimension..][..dimension].copy_from_slice(x);
+        labels[record] = y;
+        Altered { agent, features, labels }
+    }
+}
+
+/// Runs the task with this noise, and remembers everything.
+pub(super) fn record(loaded: &Loaded, seed: u64, altered: Option<&Altered>) -> Outcome {
+    let privacy = loaded.task.privacy.expect("only private tasks are audited");
+    run(loaded, altered, &|id| Simulated::Recording(Box::new(Recording::new(private::noise(&privacy, seed, id)))))
+}
+
+/// Runs it again with the outputs of all mechanisms as they were.
+pub(super) fn replay(loaded: &Loaded, recorded: &[Witnessed], altered: Option<&Altered>) -> Outcome {
+    run(loaded, altered, &|id| Simulated::Replaying(Box::new(Replaying::new(recorded[id.index()].releases.clone()))))
+}
+
+fn run(loaded: &Loaded, altered: Option<&Altered>, noise: &(dyn Fn(PeerId) -> Simulated + Sync)) -> Outcome {
+    let work = || with_algorithm(loaded, loaded.task.algorithm, Run { loaded, altered, noise });
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(mistake)) => Err(mistake.to_string()),
+        // An agent that gives up because of its data tells something about them.
+        Err(panic) => Err(panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()))
+            .unwrap_or_else(|| "the program gave up".to_owned())),
+    }
+}
+
+struct Run<'a> {
+    loaded: &'a Loaded,
+    altered: Option<&'a Altered>,
+    noise: &'a (dyn Fn(PeerId) -> Simulated + Sync),
+}
+
+impl Visitor for Run<'_> {
+    type Output = Outcome;
+
+    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A, _: Probe<A::State>) -> Outcome {
+        let Run { loaded, altered, noise } = self;
+        let (problem, task) = (&loaded.problem, &loaded.task);
+        let settings = Settings {
+            clock: task.run.clock,
+            seed: task.run.seed,
+            threads: 1,
+            tolerance: task.run.tolerance,
+            faults: task.faults.clone(),
+        };
+        let plan = loaded.plan.as_ref().expect("a private task has a plan");
+        let gates = |id| private::gate_with(problem, plan, id, noise(id));
+        let data = |id: PeerId| {
+            let shard = problem.shard(id);
+            match altered {
+                Some(altered) if altered.agent == id => {
+                    let points = Points { features: &altered.features, labels: &altered.labels, ..shard.points };
+                    Shard { points, ..shard }
+                }
+                _ => shard,
+            }
+        };
+        let witness = Witness(algorithm);
+        let mut simulation = Simulation::start_behind(gates, &witness, &problem.graph, data, &settings)
+            .map_err(|Exhausted| "an agent could not release what it starts with".to_owned())?;
+        simulation.advance(train::planned_wakes(loaded, task.algorithm));
+        let witnessed = |id: PeerId| {
+            let releases = match simulation.gate(id).noise() {
+                Simulated::Recording(noise) => noise.releases().to_vec(),
+                Simulated::Replaying(noise) => noise.releases().to_vec(),
+                _ => Vec::new(),
+            };
+            let said = simulation.state(id).said.clone();
+            Witnessed { said, releases: Arc::new(releases), ledger: simulation.ledger(id).clone() }
+        };
+        Ok((0..problem.agents() as u32).map(|id| witnessed(PeerId(id))).collect())
+    }
+}
+
+/// An algorithm, and someone who writes down all it says.
+struct Witness<'a, A>(&'a A);
+
+/// An agent's state, and what it has said.
+struct Watched<S> {
+    state: S,
+    said: Vec<Said>,
+}
+
+fn hear(said: &mut Vec<Said>, cx: &Cx<'_>, refused: bool) {
+    let post = cx.outbox.posted().map(|post| post.iter().map(|value| value.to_bits()).collect());
+    let letters: Vec<_> = cx.outbox.letters().map(|(to, _, bytes)| (to.0, bytes.to_vec())).collect();
+    if refused || post.is_some() || !letters.is_empty() {
+        said.push(Said { at: cx.now.0.to_bits(), post, letters, refused });
+    }
+}
+
+impl<A: Algorithm> Algorithm for Witness<'_, A> {
+    type Data<'d> = A::Data<'d>;
+    type State = Watched<A::State>;
+    type Letter<'l> = A::Letter<'l>;
+
+    fn post_len(&self) -> usize {
+        self.0.post_len()
+    }
+
+    fn start(&self, data: A::Data<'_>, cx: &mut Cx<'_>) -> Result<Self::State, Exhausted> {
+        let state = self.0.start(data, cx)?;
+        let mut said = Vec::new();
+        hear(&mut said, cx, false);
+        Ok(Watched { state, said })
+    }
+
+    fn on_wake(&self, me: &mut Self::State, data: A::Data<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
+        let activity = self.0.on_wake(&mut me.state, data, cx);
+        hear(&mut me.said, cx, activity.is_err());
+        activity
+    }
+
+    fn on_letter(
+        &self,
+        me: &mut Self::State,
+        data: A::Data<'_>,
+        from: PeerId,
+        letter: A::Letter<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Reject> {
+        let read = self.0.on_letter(&mut me.state, data, from, letter, cx);
+        hear(&mut me.said, cx, read.is_err());
+        read
+    }
+
+    fn save(&self, me: &Self::State, out: &mut Vec<u8>) {
+        self.0.save(&me.state, out);
+    }
+
+    fn resume(
+        &self,
+        saved: &[u8],
+        neighbours: Neighbours,
+        data: A::Data<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<Self::State, CannotResume> {
+        Ok(Watched { state: self.0.resume(saved, neighbours, data, cx)?, said: Vec::new() })
+    }
+
+    fn model<'a>(&self, me: &'a Self::State, posted: &'a [f64]) -> &'a [f64] {
+        self.0.model(&me.state, posted)
+    }
+}
+
+/// The task of an agent and its neighbours alone, at most `agents` of them; and who the agent is there. The plan stays what it was.
+pub(super) fn neighbourhood(loaded: &Loaded, target: PeerId, agents: usize) -> (Loaded, PeerId) {
+    let problem = &loaded.problem;
+    let mut kept: Vec<PeerId> = problem.graph.peers(target).iter().map(|edge| edge.peer).take(agents - 1).collect();
+    kept.push(target);
+    kept.sort();
+    let place = |id: PeerId| kept.binary_search(&id).ok().map(|k| k as u32);
+    let mut data = Dataset::new(problem.dimension());
+    let mut edges = Vec::new();
+    for (k, &id) in kept.iter().enumerate() {
+        let points = problem.data.points(id);
+        data.push_agent(points.features, points.labels);
+        let later = problem.graph.peers(id).iter().filter_map(|edge| Some((place(edge.peer)?, edge.weight)));
+        edges.extend(later.filter(|&(other, _)| other > k as u32).map(|(other, weight)| (k as u32, other, weight)));
+    }
+    let graph = Graph::from_edges(kept.len(), &edges).expect("edges of a graph");
+    let names = kept.iter().map(|id| loaded.names[id.index()].clone()).collect();
+    let problem = Problem { data, graph, ..problem.clone() };
+    let part = Loaded { problem, names, test: None, ..loaded.clone() };
+    (part, PeerId(place(target).expect("the target was kept")))
+}

@@ -1,0 +1,284 @@
+//! What a run directory may be made of without anybody's data: public facts of a task, and what its agents told.
+//!
+//! **Architecture invariant:** no field of [`PublicFacts`], [`Told`] or [`Traffic`] holds a record, a score, a loss, an objective, a home
+//! model, or a path that could be read. Whoever writes the run directory of a network takes these types and nothing else, so that a
+//! figure made of exact data does not compile. The one place that sees data is [`PublicFacts::of`]; a test holds two data sets with
+//! the same public facts against it.
+
+use crate::outlook::outlook;
+use crate::private;
+use crate::train::{self, Trained};
+use sottovoce_algorithms::personal::boosting::Bits;
+use sottovoce_core::{Graph, PeerId, Rows};
+use sottovoce_privacy::Ledger;
+use sottovoce_report::plot::number;
+use sottovoce_report::training::Sample;
+pub use sottovoce_report::training::{GUARANTEE_IN_WORDS, Origin};
+use sottovoce_sim::Counters;
+use sottovoce_task::known::Groups;
+use sottovoce_task::load::Loaded;
+use sottovoce_task::task::{Algorithm, Privacy};
+
+/// The unit of every guarantee of this version: one record replaced by another.
+pub const UNIT: &str = "record";
+
+/// The observer of every guarantee of this version: whoever sees every message, other members included.
+pub const OBSERVER: &str = "everyone";
+
+/// What everyone may know of a task before anything is released: names, numbers of points, the graph, the task without its files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PublicFacts {
+    /// The task's name.
+    pub name: String,
+    /// The algorithm, as in the task.
+    pub algorithm: Algorithm,
+    /// What a report calls its run.
+    pub run_name: String,
+    /// The agents' names.
+    pub names: Vec<String>,
+    /// m_i of each.
+    pub points: Vec<u64>,
+    /// c_i of each, which follows from m_i and points-max.
+    pub confidence: Vec<f64>,
+    /// Numbers in a model.
+    pub dimension: usize,
+    /// The same in words.
+    pub dimension_in_words: String,
+    /// How many edges, in words.
+    pub edges_in_words: String,
+    /// Who works with whom; of no use where that is learned.
+    pub graph: Graph,
+    /// Whether agents find out by themselves who works with whom.
+    pub learns_graph: bool,
+    /// Who belongs together, where a file says so.
+    pub groups: Option<Groups>,
+    /// Whether labels are classes.
+    pub is_classification: bool,
+    /// The budget.
+    pub privacy: Option<Privacy>,
+    /// The releases of a private task, in words.
+    pub plan_in_words: Option<String>,
+    /// How many releases each agent of a private task has planned.
+    pub releases: Option<u64>,
+    /// What a careful reader should know about the budget.
+    pub warnings: Vec<String>,
+    /// What is allowed, but seldom meant.
+    pub advice: Option<&'static str>,
+    /// The seed.
+    pub seed: u64,
+    /// The resolved task as text. It names files and holds nothing of them.
+    pub task: String,
+    /// The same without the names of files.
+    pub task_without_files: String,
+}
+
+impl PublicFacts {
+    /// What is public of a task. Everything here is a function of the task's text, the agents' names and numbers of points, the graph
+    /// and the dimension. Only tasks without `[privacy]` have defaults that follow from records (`boosting.range`, edges of `knn`): all
+    /// agents of such a task must know them, and exact models leave everyone anyway.
+    pub fn of(loaded: &Loaded) -> Self {
+        let problem = &loaded.problem;
+        let ids = || (0..problem.agents() as u32).map(PeerId);
+        let learns_graph = loaded.edge_count().is_none();
+        PublicFacts {
+            name: loaded.task.name.clone(),
+            algorithm: loaded.task.algorithm,
+            run_name: train::name(loaded, loaded.task.algorithm, learns_graph),
+            names: loaded.names.clone(),
+            points: ids().map(|id| problem.data.size(id) as u64).collect(),
+            confidence: ids().map(|id| problem.facts(problem.data.size(id)).1).collect(),
+            dimension: problem.dimension(),
+            dimension_in_words: dimension_in_words(loaded),
+            edges_in_words: edges_in_words(loaded),
+            graph: problem.graph.clone(),
+            learns_graph,
+            groups: loaded.known.groups.clone(),
+            is_classification: problem.loss.is_classification(),
+            privacy: loaded.task.privacy,
+            plan_in_words: outlook(loaded).map(|outlook| outlook.plan_in_words()),
+            releases: loaded.plan.as_ref().map(|plan| plan.releases()),
+            warnings: loaded.task.privacy.map_or(Vec::new(), |privacy| private::warnings(&privacy, problem)),
+            advice: loaded.warning(),
+            seed: loaded.task.run.seed,
+            task: loaded.task.to_toml(),
+            task_without_files: loaded.task.without_files(),
+        }
+    }
+
+    /// How many agents.
+    pub fn agents(&self) -> usize {
+        self.names.len()
+    }
+
+    /// What is about to run, in a line or two.
+    pub fn describe(&self, origin: Origin) -> String {
+        let points = number::count(self.points.iter().sum());
+        let mut text = format!(
+            "{}: {} agents, {}, {points} training points, {}; {}\n{}",
+            self.name,
+            number::count(self.agents() as u64),
+            self.dimension_in_words,
+            self.edges_in_words,
+            self.algorithm.name(),
+            self.privacy_line(origin)
+        );
+        text += &self.plan_in_words.as_ref().map_or(String::new(), |plan| format!("\n{plan}"));
+        text + &self.advice.map_or(String::new(), |advice| format!("\nwarning: {advice}"))
+    }
+
+    /// What a run means for privacy, in a line.
+    pub fn privacy_line(&self, origin: Origin) -> String {
+        let Some(Privacy { epsilon, delta, .. }) = self.privacy.filter(|_| self.algorithm != Algorithm::Local) else {
+            return match self.algorithm {
+                Algorithm::Local => "Nothing leaves any agent: epsilon = 0.".to_owned(),
+                _ => {
+                    "No privacy: exact models leave every agent that has a neighbour, so epsilon = infinity.".to_owned()
+                }
+            };
+        };
+        let promise = format!("({}, {})-differentially private", number::bound(epsilon), number::bound(delta));
+        match origin {
+            Origin::Simulator => format!(
+                "SIMULATION: the noise comes from the seed, so whoever knows the seed takes it off, and nothing here is protected. \
+                 With real peers (sottovoce peer), whose noise comes from their systems' entropy, everything that leaves an agent is \
+                 {promise}, {GUARANTEE_IN_WORDS}."
+            ),
+            Origin::Peers | Origin::Revealed => {
+                let told = format!("Everything that leaves an agent in messages is {promise}, {GUARANTEE_IN_WORDS}.");
+                let revealed = " Revealed scores, losses and home models are made of exact data: they are NOT private.";
+                if origin == Origin::Revealed { told + revealed } else { told }
+            }
+        }
+    }
+}
+
+/// How many coordinates a model has, in words.
+fn dimension_in_words(loaded: &Loaded) -> String {
+    let what = if loaded.plain.is_some() { "base predictors" } else { "features" };
+    format!("{} {what}", number::count(loaded.problem.dimension() as u64))
+}
+
+/// How many edges there are, in words.
+fn edges_in_words(loaded: &Loaded) -> String {
+    match loaded.edge_count() {
+        Some(edges) => format!("{} edges", number::count(edges as u64)),
+        None => "a graph to be learned".to_owned(),
+    }
+}
+
+/// What was sent up to some moment, by all agents together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Wakes.
+    pub wakes: u64,
+    /// Vectors.
+    pub vectors_sent: u64,
+    /// Bytes.
+    pub bytes_sent: u64,
+}
+
+impl From<Traffic> for Sample {
+    fn from(Traffic { wakes, vectors_sent, bytes_sent }: Traffic) -> Self {
+        Sample { wakes, vectors_sent, bytes_sent, ..Sample::default() }
+    }
+}
+
+/// What agents told each other, and what was counted meanwhile.
+#[derive(Clone, Debug)]
+pub struct Told<'r> {
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The algorithm that ran.
+    pub algorithm: &'static str,
+    /// One row per agent: what it told last.
+    pub models: &'r Rows,
+    /// Of whom there is such a model. The rows of others hold nothing that anybody saw.
+    pub is_told: Vec<bool>,
+    /// One ledger per agent.
+    pub ledgers: &'r [Ledger],
+    /// Over time.
+    pub traffic: Vec<Traffic>,
+    /// In all.
+    pub counters: &'r Counters,
+    /// Before the first wake.
+    pub start: &'r Counters,
+    /// Of the run.
+    pub seconds: f64,
+    /// Whether everyone was quiet at the end.
+    pub quiet: bool,
+    /// Bits as papers count them.
+    pub bits: Option<Bits>,
+    /// The graph, where it was learned from what was told.
+    pub graph: Option<&'r Graph>,
+}
+
+impl<'r> Told<'r> {
+    /// What the agents of a simulated run told.
+    pub fn of(facts: &PublicFacts, run: &'r Trained) -> Self {
+        let ids = (0..facts.agents() as u32).map(PeerId);
+        // What an agent without a neighbour would broadcast is nobody's business in a private run: it sends nothing.
+        let told = |id| facts.privacy.is_none() || !facts.graph.peers(id).is_empty();
+        let traffic = |sample: &Sample| Traffic {
+            wakes: sample.wakes,
+            vectors_sent: sample.vectors_sent,
+            bytes_sent: sample.bytes_sent,
+        };
+        Told {
+            origin: Origin::Simulator,
+            algorithm: run.algorithm,
+            models: &run.models,
+            is_told: ids.map(told).collect(),
+            ledgers: &run.ledgers,
+            traffic: run.samples.iter().map(traffic).collect(),
+            counters: &run.counters,
+            start: &run.start,
+            seconds: run.seconds,
+            quiet: run.quiet,
+            bits: run.bits,
+            graph: run.graph.as_ref(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sottovoce_task::{load::load, task::Task};
+
+    const TASK: &str = "name = \"t\"\nalgorithm = \"coordinate-descent\"\n[data]\ntrain = \"train.csv\"\nnormalize = \"l2\"\n[graph]\nGRAPH\n[run]\nwakes-per-agent = 40\n\
+                        [privacy]\nepsilon = 1.0\ndelta = 1e-6\n";
+
+    fn facts(graph: &str, rows: &str) -> PublicFacts {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("train.csv"), format!("agent,label,x,y\n{rows}")).expect("written");
+        let file = folder.path().join("task.toml");
+        std::fs::write(&file, TASK.replace("GRAPH", graph)).expect("written");
+        let mut facts = PublicFacts::of(&load(&Task::read(&file).expect("a task")).expect("a problem"));
+        // Where the files lie is not what they hold.
+        facts.task = facts.task.replace(&*folder.path().to_string_lossy(), "");
+        facts
+    }
+
+    #[test]
+    fn public_facts_of_a_private_task_do_not_depend_on_any_record() {
+        for graph in ["kind = \"ring\"", "kind = \"learned\"\nfirst-wakes = 5\nmodel-wakes = 5\ngraph-wakes = 5"] {
+            let base = facts(graph, "a,1,0.5,0.25\na,-1,0.5,1\nb,1,1,0\nc,1,0,0\nd,-1,0,0.1\n");
+            let other = facts(graph, "a,-1,-0.1,0.75\na,1,0.001,-1\nb,-1,0.5,0.5\nc,1,1,1\nd,1,0.3,0.1\n");
+            assert_eq!(base, other, "{graph}");
+            let more = facts(graph, "a,1,0.5,0.25\nb,1,1,0\nc,1,0,0\nd,-1,0,0.1\n");
+            assert_ne!(base, more, "numbers of points are public: {graph}");
+        }
+    }
+
+    #[test]
+    fn a_promise_is_never_made_of_simulated_noise_without_saying_so() {
+        let facts = facts("kind = \"ring\"", "a,1,0.5,0.25\nb,1,1,0\nc,1,0,0\n");
+        let line = facts.describe(Origin::Simulator);
+        assert!(line.contains("SIMULATION") && line.contains("nothing here is protected"), "{line}");
+        for origin in [Origin::Simulator, Origin::Peers, Origin::Revealed] {
+            let line = facts.privacy_line(origin);
+            assert!(line.contains("one record") && line.contains("against everyone"), "{line}");
+            assert_eq!(line.contains("NOT private"), origin == Origin::Revealed, "{line}");
+        }
+    }
+}

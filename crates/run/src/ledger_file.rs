@@ -1,0 +1,249 @@
+//! `ledger.jsonl`: one JSON object per line, a charge of an agent. Written by a run, read back by whoever wants to account for it.
+//! Its schema is published as `docs/ledger.schema.json`.
+
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use sottovoce_privacy::{Accountant, Charge, Ledger};
+use sottovoce_task::error::Mistake;
+use std::fmt;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+/// A longer line is none of ours.
+const LINE_BYTES_MAX: u64 = 1 << 20;
+
+/// One line.
+#[derive(Serialize)]
+struct Line<'a> {
+    agent: &'a str,
+    #[serde(flatten)]
+    charge: Charge,
+}
+
+/// One line as it is read: whose charge, and its other keys, each of them once.
+struct ReadLine {
+    agent: String,
+    charge: serde_json::Map<String, serde_json::Value>,
+}
+
+impl<'de> Deserialize<'de> for ReadLine {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Keys;
+        impl<'de> Visitor<'de> for Keys {
+            type Value = ReadLine;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object with an agent and a charge")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<ReadLine, M::Error> {
+                let (mut agent, mut charge) = (None, serde_json::Map::new());
+                while let Some(key) = map.next_key::<String>()? {
+                    let doubled = if key == "agent" {
+                        agent.replace(map.next_value()?).is_some()
+                    } else {
+                        charge.insert(key.clone(), map.next_value()?).is_some()
+                    };
+                    if doubled {
+                        return Err(M::Error::custom(format_args!("doubled key {key:?}")));
+                    }
+                }
+                let agent = agent.ok_or_else(|| M::Error::missing_field("agent"))?;
+                Ok(ReadLine { agent, charge })
+            }
+        }
+        from.deserialize_map(Keys)
+    }
+}
+
+/// The agent and the charge of a line; a key that no charge has is refused by name.
+fn parsed(line: &[u8]) -> serde_json::Result<(String, Charge)> {
+    let ReadLine { agent, charge } = serde_json::from_slice(line)?;
+    Ok((agent, serde_json::from_value(charge.into())?))
+}
+
+/// The last line of a ledger that a peer has signed: an object of its own kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signature {
+    /// By Ed25519, in hexadecimal digits.
+    pub signature: String,
+    /// The id of the peer that signed: its public key.
+    pub key: String,
+    /// The digest of the peer's task, in hexadecimal digits.
+    pub task: String,
+}
+
+impl Signature {
+    /// Of a line, if it is one.
+    pub fn of(line: &[u8]) -> Option<Signature> {
+        serde_json::from_slice(line).ok()
+    }
+
+    /// What is signed: key, task, and the lines before the signature, to the byte.
+    pub fn message(key: &str, task: &str, lines: &[u8]) -> Vec<u8> {
+        [format!("sottovoce ledger 1\n{key}\n{task}\n").as_bytes(), lines].concat()
+    }
+
+    /// The lines of a file, and its signature if the last of them is one.
+    pub fn split(bytes: &[u8]) -> (&[u8], Option<Signature>) {
+        let whole = bytes.trim_ascii_end();
+        let start = whole.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        (&bytes[..start], Signature::of(&whole[start..]))
+    }
+}
+
+/// The lines of agents' ledgers, in the order given.
+pub fn lines<'a>(ledgers: impl Iterator<Item = (&'a str, &'a Ledger)>) -> String {
+    let mut text = String::new();
+    for (agent, ledger) in ledgers {
+        for &charge in ledger.charges() {
+            text += &serde_json::to_string(&Line { agent, charge }).expect("a charge is JSON");
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// Each agent's ledger, agents in the order of their first lines. Agents that released nothing have no line, so they are not in
+/// it.
+pub fn read(path: &Path) -> Result<Vec<(String, Ledger)>, Mistake> {
+    let file = File::open(path).map_err(|error| Mistake::io(path, "read", &error))?;
+    let mut file = BufReader::new(file);
+    let mut found: Vec<(String, Vec<Charge>)> = Vec::new();
+    let mut places = std::collections::HashMap::new();
+    let mut text = Vec::new();
+    let mut is_signed = false;
+    for number in 1u64.. {
+        text.clear();
+        let read = file.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut text);
+        if read.map_err(|error| Mistake::io(path, "read", &error))? == 0 {
+            break;
+        }
+        if text.trim_ascii().is_empty() {
+            continue;
+        }
+        if is_signed {
+            return Err(Mistake::line(
+                path,
+                number,
+                "stands after the signature; accepted: a signature as the last line",
+            ));
+        }
+        is_signed = Signature::of(&text).is_some();
+        if is_signed {
+            continue;
+        }
+        let (agent, charge) = parsed(&text).map_err(|error| {
+            let what = format!("is no charge: {error}; accepted: a line of ledger.jsonl, as a run writes it");
+            Mistake::line(path, number, what)
+        })?;
+        let place = *places.entry(agent.clone()).or_insert(found.len());
+        match found.get_mut(place) {
+            Some((_, charges)) => charges.push(charge),
+            None => found.push((agent, vec![charge])),
+        }
+    }
+    let ledger = |(agent, charges): (String, Vec<Charge>)| match Ledger::from_charges(charges) {
+        Ok(ledger) => Ok((agent, ledger)),
+        Err(error) => Err(Mistake::file(path, format!("agent {agent:?}: {error}"))),
+    };
+    found.into_iter().map(ledger).collect()
+}
+
+/// Each ledger's epsilon by an accountant. Agents with one plan are one case, which is computed once.
+pub fn epsilons<'a>(ledgers: impl Iterator<Item = &'a Ledger>, delta: f64, accountant: &dyn Accountant) -> Vec<f64> {
+    let mut known: Vec<(Ledger, f64)> = Vec::new();
+    let mut of = |ledger: &Ledger| {
+        // What accountants read does not depend on the sensitivity.
+        let bare = ledger.charges().map(|charge| Charge { sensitivity: None, ..*charge });
+        let bare = Ledger::from_charges(bare).expect("a ledger's charges are valid");
+        match known.iter().find(|(other, _)| *other == bare) {
+            Some((_, epsilon)) => *epsilon,
+            None => {
+                let epsilon = accountant.epsilon(&bare, delta);
+                known.push((bare, epsilon));
+                epsilon
+            }
+        }
+    };
+    ledgers.map(&mut of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sottovoce_privacy::{Event, Sum};
+
+    #[test]
+    fn ledgers_read_back_as_they_were_written() {
+        let charge = |noise_multiplier: f64, count| Charge {
+            sensitivity: Some(0.1 + 0.2),
+            ..Charge::new(Event::Gaussian { noise_multiplier }, count)
+        };
+        let ledger = |charges: &[Charge]| Ledger::from_charges(charges.iter().copied()).expect("valid");
+        let written = [
+            ("north, \"upper\"".to_owned(), ledger(&[charge(1.0 / 3.0, 2), charge(1.933_445_210_123_456_7, 1)])),
+            ("süd".to_owned(), ledger(&[charge(2.5, 7)])),
+        ];
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.jsonl");
+        std::fs::write(&path, lines(written.iter().map(|(name, ledger)| (&**name, ledger)))).expect("written");
+        assert_eq!(read(&path).expect("read"), written);
+    }
+
+    #[test]
+    fn a_line_that_is_no_charge_is_named_by_its_number() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.jsonl");
+        let good = r#"{"agent":"a","mechanism":"reveal","audience":"everyone","count":1}"#;
+        for bad in [
+            "garbage",
+            r#"{"mechanism":"reveal","audience":"everyone","count":1}"#,
+            r#"{"agent":"a","mechanism":"reveal","audience":"everyone","count":0}"#,
+            r#"{"agent":"a","mechanism":"laplace","noise_multiplier":-1,"audience":"everyone","count":1}"#,
+            "\u{fffd}\u{0}",
+        ] {
+            std::fs::write(&path, format!("{good}\n\n{bad}\n")).expect("written");
+            let said = read(&path).expect_err(bad).to_string();
+            assert!(said.contains("ledger.jsonl, line 3"), "{said}");
+            assert_eq!(said.lines().count(), 1, "{said}");
+        }
+        assert!(read(&folder.path().join("absent")).is_err());
+    }
+
+    #[test]
+    fn unknown_and_doubled_keys_are_refused_by_name_and_line() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.jsonl");
+        let good = r#"{"agent":"a","mechanism":"laplace","noise_multiplier":2.0,"audience":"everyone","count":1}"#;
+        for (from, to, key) in [
+            (r#""count":1"#, r#""count":1,"note":"fine""#, "note"),
+            (r#""count":1"#, r#""count":1,"Count":1"#, "Count"),
+            (r#""count":1"#, r#""count":1,"count":1"#, "count"),
+            (r#""agent":"a""#, r#""agent":"a","agent":"b""#, "agent"),
+            (r#""noise_multiplier":2.0"#, r#""noise_multiplier":2.0,"noise_multiplier":9.0"#, "noise_multiplier"),
+            (r#""count":1"#, r#""count":1,"epsilon":0.1"#, "epsilon"),
+            (r#""count":1"#, r#""count":1,"epsilon":null"#, "null"),
+        ] {
+            let bad = good.replace(from, to);
+            std::fs::write(&path, format!("{good}\n{bad}\n")).expect("written");
+            let said = read(&path).expect_err(&bad).to_string();
+            assert!(said.contains("ledger.jsonl, line 2") && said.contains(key), "{bad}: {said}");
+            assert_eq!(said.lines().count(), 1, "{said}");
+        }
+    }
+
+    #[test]
+    fn equal_ledgers_are_accounted_for_once_and_alike() {
+        let ledger = |count| {
+            let charge = Charge::new(Event::Laplace { noise_multiplier: 10.0 }, count);
+            Ledger::from_charges([Charge { sensitivity: Some(count as f64), ..charge }]).expect("valid")
+        };
+        let ledgers = [ledger(1), ledger(5), ledger(1), Ledger::default()];
+        let found = epsilons(ledgers.iter(), 0.0, &Sum);
+        let expected: Vec<f64> = ledgers.iter().map(|ledger| Sum.epsilon(ledger, 0.0)).collect();
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,217 @@
+//! The run directory: what a run leaves for people and for other programs.
+//!
+//! | file | what |
+//! |---|---|
+//! | `models.csv` | `agent,theta_0,...`: what each agent broadcast last, or would |
+//! | `home.csv` | the same shape: what each agent keeps for itself; private runs only |
+//! | `metrics.csv` | `wakes,vectors_sent,bytes_sent,objective,score_mean,score_std` over the run |
+//! | `edges.csv` | `a,b,weight`: the graph, where it was learned |
+//! | `ledger.jsonl` | every charge of every agent, one JSON object a line |
+//! | `summary.json` | the figures of the run ([`Summary`]) |
+//! | `report.html` | the report, self-contained |
+//! | `plots/` | its pictures as SVG and PNG |
+//! | `task.toml` | the task as resolved |
+//!
+//! Which of them may be shown to whom is listed in [`crate::artefacts`]. Agents stand in the order of their names. Numbers are written so that reading them gives the same bits.
+
+mod pages;
+mod summary;
+
+pub use summary::{Accounting, GraphFigures, ModelBits, Scores, Summary};
+
+use crate::facts::{PublicFacts, Told};
+use crate::ledger_file;
+use crate::train::Trained;
+use sha2::{Digest, Sha256};
+use sottovoce_core::{Graph, Rows};
+use sottovoce_report::training::{self, Report, Sample, Sweep};
+use sottovoce_task::error::Mistake;
+use sottovoce_task::folder::Folder;
+use sottovoce_task::load::Loaded;
+use std::fmt::Write as _;
+
+/// Writes the run directory of a simulated run: everything about it, exact data included. `runs` are the runs to compare, the run itself
+/// last; `commands` give it again; `sweep` is for the report of a private run.
+pub fn write(
+    folder: &Folder,
+    loaded: &Loaded,
+    runs: &[&Trained],
+    commands: Vec<String>,
+    sweep: Option<Sweep>,
+) -> Result<Summary, Mistake> {
+    let facts = PublicFacts::of(loaded);
+    let run = runs.last().expect("the run itself is among the runs");
+    let told = Told::of(&facts, run);
+    let digest = match facts.privacy {
+        Some(_) => digest_of_told(&facts, &told),
+        // PRIVACY: the contents of files are hashed only where the task promises nothing.
+        None => digest(&[
+            loaded.task.fingerprint()?.as_bytes(),
+            run.algorithm.as_bytes(),
+            &run.models.values().iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>(),
+            ledger_of(&facts, &told).as_bytes(),
+            &run.graph.as_ref().map_or(Vec::new(), |graph| edges_csv(&facts.names, graph)),
+        ]),
+    };
+    write_exact(folder, &facts, &told, digest, Exact { loaded, runs, sweep }, commands)
+}
+
+/// Writes the run directory of real peers, from public facts and what they told each other.
+///
+/// # Privacy
+/// Nothing else can be written: neither type holds data, so a score, a loss or a digest of a file does not compile here.
+pub fn write_told(
+    folder: &Folder,
+    facts: &PublicFacts,
+    told: &Told<'_>,
+    commands: Vec<String>,
+) -> Result<Summary, Mistake> {
+    let summary = Summary::of(facts, told, digest_of_told(facts, told));
+    write_released(folder, facts, told)?;
+    folder.write("metrics.csv", metrics_csv(told.traffic.iter().map(|&traffic| traffic.into())))?;
+    let report = pages::of_told(facts, told, commands, &summary);
+    write_figures(folder, &summary, &report)?;
+    Ok(summary)
+}
+
+/// The same with what the peers' owners have revealed, computed from exact data. **Not private.**
+pub fn write_revealed(
+    folder: &Folder,
+    facts: &PublicFacts,
+    told: &Told<'_>,
+    loaded: &Loaded,
+    runs: &[&Trained],
+    commands: Vec<String>,
+) -> Result<Summary, Mistake> {
+    let digest = digest_of_told(facts, told);
+    write_exact(folder, facts, told, digest, Exact { loaded, runs, sweep: None }, commands)
+}
+
+/// What only whoever may see all data may see.
+struct Exact<'r> {
+    loaded: &'r Loaded,
+    runs: &'r [&'r Trained],
+    sweep: Option<Sweep>,
+}
+
+fn write_exact(
+    folder: &Folder,
+    facts: &PublicFacts,
+    told: &Told<'_>,
+    digest: String,
+    exact: Exact<'_>,
+    commands: Vec<String>,
+) -> Result<Summary, Mistake> {
+    let Exact { loaded, runs, sweep } = exact;
+    let (run, others) = runs.split_last().expect("the run itself is among the runs");
+    let summary = Summary::of(facts, told, digest).with_exact(facts, run, others.first().copied(), loaded.void);
+    write_released(folder, facts, told)?;
+    if let Some(home) = &run.home {
+        folder.write("home.csv", models_csv(facts, &home.models, &vec![true; facts.agents()]))?;
+    }
+    folder.write("metrics.csv", metrics_csv(run.samples.iter().copied()))?;
+    let report = pages::with_exact(pages::of_told(facts, told, commands, &summary), loaded, runs, sweep);
+    write_figures(folder, &summary, &report)?;
+    Ok(summary)
+}
+
+/// The files that hold what was told: models, the learned graph, the ledger, the task.
+fn write_released(folder: &Folder, facts: &PublicFacts, told: &Told<'_>) -> Result<(), Mistake> {
+    folder.write("models.csv", models_csv(facts, told.models, &told.is_told))?;
+    if let Some(graph) = told.graph {
+        folder.write("edges.csv", edges_csv(&facts.names, graph))?;
+    }
+    folder.write("ledger.jsonl", ledger_of(facts, told))?;
+    folder.write("task.toml", &facts.task)
+}
+
+fn write_figures(folder: &Folder, summary: &Summary, report: &Report) -> Result<(), Mistake> {
+    folder.write("summary.json", serde_json::to_string_pretty(summary).expect("a summary is JSON") + "\n")?;
+    let pictures = training::plots(report);
+    folder.folder("plots")?;
+    for picture in &pictures {
+        folder.write(&format!("plots/{}.svg", picture.file_stem), &picture.svg)?;
+        folder.write(&format!("plots/{}.png", picture.file_stem), &picture.png)?;
+    }
+    folder.write("report.html", training::html(report, &pictures))
+}
+
+fn ledger_of(facts: &PublicFacts, told: &Told<'_>) -> String {
+    ledger_file::lines(facts.names.iter().map(String::as_str).zip(told.ledgers))
+}
+
+/// What identifies a run of which no data may be in it: the task without its files, and what everyone can see anyway.
+fn digest_of_told(facts: &PublicFacts, told: &Told<'_>) -> String {
+    digest(&[
+        b"what was told",
+        facts.task_without_files.as_bytes(),
+        told.algorithm.as_bytes(),
+        &models_csv(facts, told.models, &told.is_told),
+        ledger_of(facts, told).as_bytes(),
+        &told.graph.map_or(Vec::new(), |graph| edges_csv(&facts.names, graph)),
+    ])
+}
+
+/// The SHA-256 of parts, each behind its length. A last part that is empty is as good as absent.
+fn digest(parts: &[&[u8]]) -> String {
+    let mut hash = Sha256::new();
+    let absent = usize::from(parts.last().is_some_and(|last| last.is_empty()));
+    for part in &parts[..parts.len() - absent] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hash.finalize().iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Models of the agents that are shown, as csv.
+fn models_csv(facts: &PublicFacts, models: &Rows, shown: &[bool]) -> Vec<u8> {
+    let mut csv = csv::WriterBuilder::new().from_writer(Vec::new());
+    let written = (|| {
+        csv.write_field("agent")?;
+        csv.write_record((0..facts.dimension).map(|k| format!("theta_{k}")))?;
+        for (k, name) in facts.names.iter().enumerate().filter(|(k, _)| shown[*k]) {
+            csv.write_field(name)?;
+            csv.write_record(models.row(k).iter().map(f64::to_string))?;
+        }
+        csv.flush()?;
+        Ok::<_, csv::Error>(())
+    })();
+    written.expect("memory can be written");
+    csv.into_inner().expect("memory can be written")
+}
+
+/// A graph as a file of edges, which a task can read.
+fn edges_csv(names: &[String], graph: &Graph) -> Vec<u8> {
+    let mut csv = csv::WriterBuilder::new().from_writer(Vec::new());
+    let written = (|| {
+        csv.write_record(["a", "b", "weight"])?;
+        for (a, b, weight) in graph.edges() {
+            csv.write_record([&names[a.index()], &names[b.index()], &weight.to_string()])?;
+        }
+        csv.flush()?;
+        Ok::<_, csv::Error>(())
+    })();
+    written.expect("memory can be written");
+    csv.into_inner().expect("memory can be written")
+}
+
+fn metrics_csv(samples: impl Iterator<Item = Sample>) -> String {
+    let mut text = String::from("wakes,vectors_sent,bytes_sent,objective,score_mean,score_std\n");
+    let or_empty = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    for sample in samples {
+        let _ = writeln!(
+            text,
+            "{},{},{},{},{},{}",
+            sample.wakes,
+            sample.vectors_sent,
+            sample.bytes_sent,
+            or_empty(sample.objective),
+            or_empty(sample.score_mean),
+            or_empty(sample.score_std)
+        );
+    }
+    text
+}

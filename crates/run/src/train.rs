@@ -1,0 +1,291 @@
+//! One run of a task in the simulator.
+
+use crate::learned;
+use crate::private;
+use crate::registry::{Probe, Visitor, with_algorithm};
+use crate::score::{mean_and_deviation, scores};
+use sottovoce_algorithms::personal::boosting::Bits;
+use sottovoce_algorithms::{Problem, Shard, boosting};
+use sottovoce_core::{Algorithm, Graph, PeerId, Rows};
+use sottovoce_privacy::Ledger;
+use sottovoce_report::training::Sample;
+use sottovoce_sim::{Counters, Settings, Simulation, Status};
+use sottovoce_task::error::Mistake;
+use sottovoce_task::load::Loaded;
+use sottovoce_task::task::{self, GraphSource};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+/// Wakes between two looks at whether the user wants to stop; a fraction of a second.
+const SLICE_WAKES: u64 = 1 << 16;
+
+/// Measurements follow each other at this ratio of wakes, a round of wakes apart at least.
+const MEASURE_RATIO: f64 = 1.12;
+
+/// With more numbers to read than this at each measurement, measurements are rarer.
+const MEASURE_NUMBERS_MANY: usize = 20_000_000;
+
+/// The ratio between measurements then.
+const MEASURE_RATIO_MANY: f64 = 1.6;
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Trained {
+    /// The algorithm, as in a task file.
+    pub algorithm: &'static str,
+    /// What a report calls the run.
+    pub name: String,
+    /// One row per agent: what it broadcast last, or would.
+    pub models: Rows,
+    /// One ledger per agent.
+    pub ledgers: Vec<Ledger>,
+    /// Measurements, from the start to the end.
+    pub samples: Vec<Sample>,
+    /// Everything that happened.
+    pub counters: Counters,
+    /// What of it happened before the first wake.
+    pub start: Counters,
+    /// The run itself, without loading and measuring.
+    pub seconds: f64,
+    /// Whether every agent was quiet at the end.
+    pub quiet: bool,
+    /// Each agent's score on its test points.
+    pub scores: Vec<Option<f64>>,
+    /// The models that agents keep for themselves, in a private run that has them.
+    pub home: Option<HomeModels>,
+    /// The graph, where it was learned.
+    pub graph: Option<Graph>,
+    /// An upper bound on how far the objective is from its minimum, for boosting over a known graph.
+    pub gap: Option<f64>,
+    /// The bits of all agents' letters as papers count them, for boosting.
+    pub bits: Option<Bits>,
+}
+
+/// What agents keep for themselves.
+#[derive(Clone, Debug)]
+pub struct HomeModels {
+    /// One row per agent.
+    pub models: Rows,
+    /// Each agent's score on its test points.
+    pub scores: Vec<Option<f64>>,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Wakes done.
+    pub wakes: u64,
+    /// Wakes planned; with a tolerance, the most there can be.
+    pub planned: u64,
+    /// The last measurement.
+    pub sample: Sample,
+}
+
+/// Why a run did not end.
+#[derive(Debug, thiserror::Error)]
+pub enum Halt {
+    /// The user got something wrong.
+    #[error(transparent)]
+    Mistake(#[from] Mistake),
+    /// The user stopped it.
+    #[error("stopped; nothing was written")]
+    Interrupted,
+}
+
+/// Runs a task with an algorithm, its own or another to compare with. `watch` is called a few times a second, and stops the
+/// run by breaking.
+pub fn train(
+    loaded: &Loaded,
+    algorithm: task::Algorithm,
+    threads: usize,
+    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Trained, Halt> {
+    with_algorithm(loaded, algorithm, Train { loaded, algorithm, threads, watch })?
+}
+
+struct Train<'a> {
+    loaded: &'a Loaded,
+    algorithm: task::Algorithm,
+    threads: usize,
+    watch: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
+}
+
+impl Visitor for Train<'_> {
+    type Output = Result<Trained, Halt>;
+
+    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A, probe: Probe<A::State>) -> Self::Output {
+        let Train { loaded, algorithm: which, threads, watch } = self;
+        let (problem, task) = (&loaded.problem, &loaded.task);
+        let agents = problem.agents() as u64;
+        let settings = Settings {
+            clock: task.run.clock,
+            seed: task.run.seed,
+            threads,
+            tolerance: match which {
+                // Its tolerance is about the gap: it moves while that is larger, however little.
+                task::Algorithm::FrankWolfe => task.run.tolerance.map(|_| f64::MIN_POSITIVE),
+                _ => task.run.tolerance,
+            },
+            faults: task.faults.clone(),
+        };
+        let began = Instant::now();
+        let gates = |id| private::gate(loaded, loaded.plan.as_ref(), id);
+        let mut simulation =
+            Simulation::start_behind(gates, algorithm, &problem.graph, |id| problem.shard(id), &settings)
+                .expect("the plan holds what agents release as they enter");
+        let mut seconds = began.elapsed().as_secs_f64();
+        let start = simulation.counters().clone();
+        let planned = planned_wakes(loaded, which);
+        let many = problem.data.len() * problem.dimension() > MEASURE_NUMBERS_MANY;
+        let ratio = if many { MEASURE_RATIO_MANY } else { MEASURE_RATIO };
+        let ids = || (0..agents as u32).map(PeerId);
+        let mut ruler = Ruler::new(loaded);
+        let mut samples = vec![ruler.measure(&simulation, &probe)];
+        let mut done = 0;
+        let mut status = Status::Running;
+        while done < planned && status == Status::Running {
+            let next = ((done as f64 * ratio) as u64).max(done + agents).min(planned);
+            while done < next && status == Status::Running {
+                let slice = SLICE_WAKES.min(next - done);
+                let began = Instant::now();
+                status = simulation.advance(slice);
+                seconds += began.elapsed().as_secs_f64();
+                done += slice;
+                let sample = samples[samples.len() - 1];
+                if watch(Progress { wakes: done, planned, sample }).is_break() {
+                    return Err(Halt::Interrupted);
+                }
+            }
+            samples.push(ruler.measure(&simulation, &probe));
+        }
+        let models = simulation.models();
+        let scores_of = |models: &Rows| match &loaded.test {
+            None => vec![None; problem.agents()],
+            Some(test) => scores(problem.loss, test, models),
+        };
+        let home = task.privacy.and_then(|privacy| privacy.home).filter(|_| which != task::Algorithm::Local);
+        let home = match home {
+            None => None,
+            Some(home) => {
+                let home = home.check().map_err(|error| Mistake::file(&task.source, error.to_string()))?;
+                let known = private::broadcasts(loaded)?;
+                let mut models = Rows::zeros(problem.agents(), problem.dimension());
+                for id in (0..agents as u32).map(PeerId) {
+                    let (shard, known) = (problem.shard(id), |id: PeerId| known[id.index()]);
+                    let model = match probe.heard {
+                        None => home.model(&shard, problem.graph.peers(id), simulation.posts(id), known),
+                        Some(heard) => learned::home_model(home, &shard, &heard(simulation.state(id)), known),
+                    };
+                    models.row_mut(id.index()).copy_from_slice(&model);
+                }
+                Some(HomeModels { scores: scores_of(&models), models })
+            }
+        };
+        let mut scores = scores_of(&models);
+        if task.privacy.is_some() && which != task::Algorithm::Local {
+            // An agent that sends nothing has no model that others could see.
+            for id in (0..agents as u32).map(PeerId).filter(|&id| problem.graph.peers(id).is_empty()) {
+                scores[id.index()] = None;
+            }
+        }
+        let graph = learned_graph(&simulation, &probe, agents as usize);
+        let certified = which == task::Algorithm::FrankWolfe && graph.is_none();
+        let radius = task.boosting.map_or(0.0, |boosting| boosting.radius);
+        Ok(Trained {
+            algorithm: which.name(),
+            name: name(loaded, which, graph.is_some()),
+            gap: certified.then(|| boosting::gap(problem, radius, &models)),
+            bits: sum_of_bits(ids().map(|id| probe.bits.map(|bits| bits(simulation.state(id))))),
+            graph,
+            home,
+            scores,
+            models,
+            ledgers: (0..agents as u32).map(|id| simulation.ledger(PeerId(id)).clone()).collect(),
+            samples,
+            counters: simulation.counters().clone(),
+            start,
+            seconds,
+            quiet: status == Status::Quiet,
+        })
+    }
+}
+
+/// The bits of all agents, where they are counted.
+pub(crate) fn sum_of_bits(all: impl Iterator<Item = Option<Bits>>) -> Option<Bits> {
+    all.flatten().reduce(|sum, one| Bits { steps: sum.steps + one.steps, models: sum.models + one.models })
+}
+
+/// What a report calls a run.
+pub(crate) fn name(loaded: &Loaded, algorithm: task::Algorithm, learned: bool) -> String {
+    match (learned, loaded.plain.is_some()) {
+        (true, true) => "boosting, learned graph".to_owned(),
+        (true, false) => "linear, learned graph".to_owned(),
+        _ => algorithm.name().replace('-', " "),
+    }
+}
+
+/// How many wakes a run has; with a tolerance, at most.
+pub(crate) fn planned_wakes(loaded: &Loaded, algorithm: task::Algorithm) -> u64 {
+    match algorithm {
+        // They are done when they have started.
+        task::Algorithm::Local | task::Algorithm::InputPerturbation => 0,
+        _ => (loaded.problem.agents() as u64).saturating_mul(loaded.task.run.wakes_per_agent),
+    }
+}
+
+/// What a run is measured with.
+pub(crate) struct Ruler<'a> {
+    loaded: &'a Loaded,
+    /// The problem over the graph that is learned, as it is at the time.
+    learned: Option<(&'a task::Learned, Problem)>,
+}
+
+impl<'a> Ruler<'a> {
+    pub(crate) fn new(loaded: &'a Loaded) -> Self {
+        let learned = match &loaded.task.graph.source {
+            GraphSource::Learned(learned) => Some((learned, loaded.problem.clone())),
+            _ => None,
+        };
+        Ruler { loaded, learned }
+    }
+
+    /// The objective: Q, or J where the graph is learned; none for those who learn alone although there is no graph yet.
+    pub(crate) fn objective(&mut self, models: &Rows, graph: Option<Graph>) -> Option<f64> {
+        match (&mut self.learned, graph) {
+            (None, _) => Some(learned::objective(self.loaded, &self.loaded.problem, models)),
+            (Some(_), None) => None,
+            (Some((how, problem)), Some(graph)) => {
+                problem.graph = graph;
+                let joint = learned::joint(how, problem.trade_off);
+                Some(learned::objective(self.loaded, problem, models) + joint.of_graph(&problem.graph))
+            }
+        }
+    }
+
+    fn measure<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
+        &mut self,
+        simulation: &Simulation<'w, A, D>,
+        probe: &Probe<A::State>,
+    ) -> Sample {
+        let (loaded, models, counters) = (self.loaded, simulation.models(), simulation.counters());
+        let of_test = |test| mean_and_deviation(&scores(loaded.problem.loss, test, &models));
+        let score = loaded.test.as_ref().and_then(of_test);
+        Sample {
+            wakes: counters.wakes,
+            vectors_sent: counters.vectors_sent,
+            bytes_sent: counters.bytes_sent,
+            objective: self.objective(&models, learned_graph(simulation, probe, loaded.problem.agents())),
+            score_mean: score.map(|(mean, _)| mean),
+            score_std: score.map(|(_, deviation)| deviation),
+        }
+    }
+}
+
+/// The graph of the moment, where it is learned.
+fn learned_graph<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
+    simulation: &Simulation<'w, A, D>,
+    probe: &Probe<A::State>,
+    agents: usize,
+) -> Option<Graph> {
+    probe.links.map(|links| learned::graph_of(agents, |id| links(simulation.state(id))))
+}
