@@ -1,11 +1,13 @@
-//! Personalized peer-to-peer learning, one file per algorithm, each as one agent runs it.
+//! Personalized peer-to-peer learning, and statistics of everybody's data, one file per algorithm, each as one agent runs it.
 //!
-//! All of them minimize, in their own way, the objective of Bellet et al. (2018), equation (2):
+//! [`average`] holds statistics; what they are made of is a [`Survey`]. All algorithms of [`personal`] minimize, in their own
+//! way, the objective of Bellet et al. (2018), equation (2):
 //!
 //! Q(Theta) = 1/2 sum_{i<j} W_ij |Theta_i - Theta_j|^2 + mu sum_i D_ii c_i L_i(Theta_i)
 //!
 //! with L_i(theta) = (1/m_i) sum_k l(theta; x_k, y_k) + lambda_i |theta|^2. See [`Problem`].
 
+pub mod average;
 pub mod boosting;
 pub mod cholesky;
 mod config;
@@ -21,6 +23,7 @@ mod saved;
 #[cfg(test)]
 mod saved_tests;
 pub mod stumps;
+mod survey;
 #[cfg(test)]
 mod testing;
 mod vector;
@@ -28,3 +31,4 @@ mod vector;
 pub use config::ConfigError;
 pub use loss::Loss;
 pub use problem::{Dataset, Points, Problem, Regularization, Shard};
+pub use survey::{Bounds, Observations, Survey};

@@ -1,5 +1,6 @@
 //! What holds for the saved states of all algorithms, whoever is interrupted when, and whatever happens to the bytes.
 
+use crate::average::gossip::{Goal, Gossip, GossipConfig};
 use crate::joint::{Joint, LogDegree};
 use crate::objective::local_value;
 use crate::personal::admm::{Admm, AdmmConfig, Inner};
@@ -13,7 +14,7 @@ use crate::personal::graph::{Alternating, GraphLearning, GraphLearningConfig, Pl
 use crate::personal::propagation::{ModelPropagation, ModelPropagationConfig};
 use crate::reference::local::solitary_models;
 use crate::testing::{Mail, boosting_problem, random_problem};
-use crate::{Loss, Problem};
+use crate::{Loss, Problem, Survey};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, TestRunner};
@@ -281,6 +282,14 @@ fn for_all(seed: u64, p: usize, check: &mut impl Check) {
         let steps = if warm.is_some() { &steps[..] } else { &steps[1..] };
         check!(name, Alternating::new(learner, graph, turns).expect("good turns"), open, steps);
     }
+    let mut survey = Survey::new(logistic.graph.clone(), None, p);
+    agents().for_each(|id| survey.push_agent(logistic.data.points(id).features));
+    let observations = |id: PeerId| survey.observations(id);
+    let gossip = |goal| Gossip::new(GossipConfig { columns: p, goal }).expect("good parameters");
+    let [mean, sum] = [Goal::Mean, Goal::Sum { agents: AGENTS }].map(gossip);
+    for (name, gossip) in [("gossip, mean", &mean), ("gossip, sum", &sum)] {
+        check.check(name, || World::start(gossip, &survey.graph, observations, &[], seed));
+    }
     let boosting = boosting(StepSize::Descent, 3);
     check!("alternating, boosting", Alternating::new(boosting, graph, turns).expect("good turns"), open_boosted, []);
 }
@@ -523,8 +532,9 @@ fn another_dimension_other_neighbours_and_another_version_are_refused() {
                 assert_eq!(world.resume(id, &next, Neighbours::Same), Err(CannotResume::Malformed), "{name}, {id:?}");
                 for other in agents().filter(|other| *other != id && !WITHOUT_NEIGHBOURS.contains(&name)) {
                     let elsewhere = world.resume(other, bytes, Neighbours::Same);
-                    // Without names of neighbours in a state, only their number can tell.
-                    let nameless = alone || name == "model propagation" || name.starts_with("ADMM");
+                    // Without names of all neighbours in a state, only their number can tell.
+                    let nameless =
+                        alone || ["model propagation", "ADMM", "gossip"].iter().any(|start| name.starts_with(start));
                     let alike = nameless && world.graph.peers(id).len() == world.graph.peers(other).len();
                     let learned = name == "graph learning" || name.starts_with("alternating");
                     let refused = elsewhere == Err(CannotResume::Malformed);

@@ -93,7 +93,8 @@ pub(crate) struct Mail {
 /// A few agents, and letters that wait until the test delivers them.
 pub(crate) struct Network<'p, A: Algorithm> {
     algorithm: &'p A,
-    problem: &'p Problem,
+    graph: &'p Graph,
+    data: Box<dyn Fn(PeerId) -> A::Data<'p> + 'p>,
     pub states: Vec<A::State>,
     gates: Vec<Gate<NoNoise>>,
     pub mail: Vec<Mail>,
@@ -105,18 +106,27 @@ pub(crate) struct Network<'p, A: Algorithm> {
 impl<'p, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Network<'p, A> {
     /// Everyone has started; nothing is delivered yet.
     pub fn start(algorithm: &'p A, problem: &'p Problem) -> Self {
+        Network::start_with(algorithm, &problem.graph, |agent| problem.shard(agent))
+    }
+}
+
+impl<'p, A: Algorithm> Network<'p, A> {
+    /// The same with data of any kind.
+    pub fn start_with(algorithm: &'p A, graph: &'p Graph, data: impl Fn(PeerId) -> A::Data<'p> + 'p) -> Self {
         let mut this = Network {
             algorithm,
-            problem,
+            graph,
+            data: Box::new(data),
             states: Vec::new(),
-            gates: vec![Gate::without_privacy(); problem.agents()],
+            gates: vec![Gate::without_privacy(); graph.agents()],
             mail: Vec::new(),
             outbox: Outbox::default(),
             scratch: Vec::new(),
             events: 0,
         };
-        for agent in everyone(problem) {
-            let state = this.event(agent, |cx| algorithm.start(problem.shard(agent), cx)).expect("an unlimited budget");
+        for agent in (0..graph.agents() as u32).map(PeerId) {
+            let data = (this.data)(agent);
+            let state = this.event(agent, |cx| algorithm.start(data, cx)).expect("an unlimited budget");
             this.states.push(state);
         }
         this
@@ -124,9 +134,9 @@ impl<'p, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Network<'p, A> {
 
     /// One wake; the letters it sends wait in the mail.
     pub fn wake(&mut self, agent: PeerId) -> f64 {
-        let (algorithm, shard) = (self.algorithm, self.problem.shard(agent));
+        let (algorithm, data) = (self.algorithm, (self.data)(agent));
         let mut states = std::mem::take(&mut self.states);
-        let activity = self.event(agent, |cx| algorithm.on_wake(&mut states[agent.index()], shard, cx));
+        let activity = self.event(agent, |cx| algorithm.on_wake(&mut states[agent.index()], data, cx));
         self.states = states;
         activity.expect("an unlimited budget").moved
     }
@@ -145,11 +155,11 @@ impl<'p, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Network<'p, A> {
 
     /// Hands over a letter; what it answers waits in the mail.
     pub fn hand_over(&mut self, mail: &Mail) -> Result<(), Reject> {
-        let (algorithm, shard) = (self.algorithm, self.problem.shard(mail.to));
+        let (algorithm, data) = (self.algorithm, (self.data)(mail.to));
         let mut states = std::mem::take(&mut self.states);
         let result = self.event(mail.to, |cx| {
             A::Letter::decode(&mail.bytes)
-                .and_then(|letter| algorithm.on_letter(&mut states[mail.to.index()], shard, mail.from, letter, cx))
+                .and_then(|letter| algorithm.on_letter(&mut states[mail.to.index()], data, mail.from, letter, cx))
         });
         self.states = states;
         result
@@ -174,7 +184,7 @@ impl<'p, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Network<'p, A> {
         let mut cx = Cx {
             me,
             now: Time::default(),
-            peers: self.problem.graph.peers(me),
+            peers: self.graph.peers(me),
             coin: Coin::new(1, me.0, self.events),
             gate: &mut self.gates[me.index()],
             posts: Posts::Unheard { zero: &[] },

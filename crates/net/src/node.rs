@@ -113,6 +113,8 @@ pub struct Counters {
     pub exhausted: u64,
     /// Vectors delivered, as the papers count them.
     pub vectors_sent: u64,
+    /// Letters delivered, whatever they hold.
+    pub letters_sent: u64,
     /// Bytes of delivered posts and letters, as the simulator counts them.
     pub bytes_sent: u64,
     /// Letters that were given up.

@@ -434,6 +434,7 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
         let (counters, transport) = (node.counters(), self.transport.counters());
         let named = [
             ("vectors_sent", counters.vectors_sent),
+            ("letters_sent", counters.letters_sent),
             ("bytes_sent", counters.bytes_sent),
             ("letters_lost", counters.letters_lost),
             ("refused_by_others", counters.refused_by_others),

@@ -10,6 +10,8 @@ pub struct Counters {
     pub wakes: u64,
     /// Model-sized vectors sent over edges; a post counts once per neighbour.
     pub vectors_sent: u64,
+    /// Letters sent, whatever they hold.
+    pub letters_sent: u64,
     /// Bytes of the encoded messages.
     pub bytes_sent: u64,
     /// Messages that never arrived: lost, sent to an agent that was away, or across a partition.
@@ -29,6 +31,7 @@ impl Counters {
 
     pub(crate) fn count_letter(&mut self, vectors: u64, bytes: &[u8]) {
         self.vectors_sent += vectors;
+        self.letters_sent += 1;
         self.bytes_sent += bytes.len() as u64;
     }
 }

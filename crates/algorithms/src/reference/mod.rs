@@ -11,4 +11,5 @@ pub mod graph;
 pub mod local;
 mod newton;
 pub mod propagation;
+pub mod statistic;
 mod system;

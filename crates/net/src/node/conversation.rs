@@ -192,6 +192,7 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
         if let Some(letter) = is_letter.then(|| other.letters.pop_front()).flatten() {
             if taken {
                 self.counters.vectors_sent += letter.vectors;
+                self.counters.letters_sent += 1;
                 self.counters.bytes_sent += letter.bytes.len() as u64;
             } else {
                 self.counters.letters_lost += 1;

@@ -1,0 +1,51 @@
+//! Statistics of everyone's rows, as somebody who had them all would compute them.
+
+use crate::Survey;
+use sottovoce_core::PeerId;
+
+/// The sum of each column.
+pub fn sum(survey: &Survey) -> Vec<f64> {
+    // Neumaier's sum: what each addition rounds off is added up beside it, so a reference is not less exact than what it judges.
+    let mut sums = vec![(0.0f64, 0.0f64); survey.columns()];
+    for agent in (0..survey.agents() as u32).map(PeerId) {
+        let observations = survey.observations(agent);
+        for row in observations.values.chunks_exact(survey.columns()) {
+            for ((sum, rest), &value) in sums.iter_mut().zip(row) {
+                let value = survey.bounds.map_or(value, |bounds| bounds.clip(value));
+                let next = *sum + value;
+                *rest += if sum.abs() >= value.abs() { (*sum - next) + value } else { (value - next) + *sum };
+                *sum = next;
+            }
+        }
+    }
+    sums.into_iter().map(|(sum, rest)| sum + rest).collect()
+}
+
+/// The mean of each column over all rows; zero where nobody has a row.
+pub fn mean(survey: &Survey) -> Vec<f64> {
+    let rows = survey.rows().max(1) as f64;
+    sum(survey).into_iter().map(|sum| sum / rows).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Bounds;
+    use sottovoce_core::Graph;
+
+    #[test]
+    fn sums_are_exact_where_plain_sums_are_not() {
+        let mut survey = Survey::new(Graph::Complete { n: 2 }, None, 2);
+        survey.push_agent(&[1e16, 1.0, 1.0, 2.0]);
+        survey.push_agent(&[-1e16, 3.0, 1.0, 10.0]);
+        assert_eq!(sum(&survey), [2.0, 16.0]);
+        assert_eq!(mean(&survey), [0.5, 4.0]);
+        survey.bounds = Some(Bounds { low: 0.0, high: 4.0 });
+        assert_eq!(sum(&survey), [6.0, 10.0]);
+    }
+
+    #[test]
+    fn nobodys_mean_is_zero() {
+        assert_eq!(mean(&Survey::new(Graph::Complete { n: 2 }, None, 1)), [0.0]);
+    }
+}
