@@ -159,7 +159,7 @@ fn each_component_finds_its_own_mean_and_an_agent_alone_keeps_its_own() {
 }
 
 #[test]
-fn the_dead_stall_nobody_and_who_was_never_there_costs_nothing() {
+fn the_dead_stall_nobody() {
     let survey = survey(2, chords(20), 1);
     let algorithm = gossip(1, Goal::Mean);
     let faults = Faults { loss: 0.2, delay_mean: 1.0, delay_max: 5.0, die: 0.25, until: 40.0, ..Faults::default() };

@@ -83,7 +83,9 @@ fn an_agent_without_rows_or_neighbours_ends_where_it_should() {
     let algorithm = gossip(1, Goal::Mean);
     let mut net = start(&algorithm, &survey);
     for _ in 0..5 {
-        (0..4).for_each(|agent| drop(net.wake(PeerId(agent))));
+        for agent in 0..4 {
+            net.wake(PeerId(agent));
+        }
         net.deliver_all();
     }
     assert_eq!([0, 1, 2, 3].map(|agent| net.model(agent)[0]), [6.0, 6.0, 3.0, 0.0]);
@@ -159,6 +161,22 @@ fn an_agent_that_waits_for_a_return_asks_for_it_and_goes_on_with_others() {
     assert!(asked > 5 && invited > 3, "{asked} {invited}");
     assert_eq!([1, 2].map(|agent| net.model(agent)[0]), [8.0, 8.0]);
     assert_eq!(total(&net, &survey), [12.0, 3.0], "what agent 1 brought is still on its way");
+}
+
+#[test]
+fn a_neighbour_that_was_never_there_costs_nothing() {
+    let survey = path([1.0, 4.0, 8.0]);
+    let algorithm = gossip(1, Goal::Mean);
+    let mut net = start(&algorithm, &survey);
+    for _ in 0..100 {
+        for agent in 0..2 {
+            net.wake(PeerId(agent));
+        }
+        net.mail.retain(|mail| mail.to != PeerId(2));
+        net.deliver_all();
+    }
+    assert_eq!([0, 1, 2].map(|agent| net.model(agent)[0]), [2.5, 2.5, 8.0]);
+    assert_eq!(net.states[0].mass()[1] + net.states[1].mass()[1], 2.0, "all that the two had is theirs");
 }
 
 #[test]
