@@ -33,6 +33,14 @@ impl Dataset {
         self.offsets.push(self.labels.len());
     }
 
+    /// Appends the rows of the next agent, row after row, whose labels are zero.
+    ///
+    /// # Panics
+    /// When the last row is not whole.
+    pub fn push_rows(&mut self, rows: &[f64]) {
+        self.push_agent(rows, &vec![0.0; rows.len() / self.dimension]);
+    }
+
     /// p.
     pub fn dimension(&self) -> usize {
         self.dimension

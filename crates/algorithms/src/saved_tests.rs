@@ -282,8 +282,7 @@ fn for_all(seed: u64, p: usize, check: &mut impl Check) {
         let steps = if warm.is_some() { &steps[..] } else { &steps[1..] };
         check!(name, Alternating::new(learner, graph, turns).expect("good turns"), open, steps);
     }
-    let mut survey = Survey::new(logistic.graph.clone(), None, p);
-    agents().for_each(|id| survey.push_agent(logistic.data.points(id).features));
+    let survey = Survey { data: logistic.data.clone(), graph: logistic.graph.clone(), bounds: None };
     let observations = |id: PeerId| survey.observations(id);
     let gossip = |goal| Gossip::new(GossipConfig { columns: p, goal }).expect("good parameters");
     let [mean, sum] = [Goal::Mean, Goal::Sum { agents: AGENTS }].map(gossip);

@@ -4,7 +4,7 @@ mod support;
 
 use sottovoce_algorithms::average::gossip::{Goal, Gossip, GossipConfig};
 use sottovoce_algorithms::reference::statistic::{mean, sum};
-use sottovoce_algorithms::{Observations, Survey};
+use sottovoce_algorithms::{Dataset, Observations, Survey};
 use sottovoce_core::{Coin, Graph, PeerId};
 use sottovoce_sim::{Clock, Faults, Settings, Simulation, Status};
 use support::{normal, settings, storm};
@@ -16,13 +16,19 @@ fn gossip(columns: usize, goal: Goal) -> Gossip {
 /// One to four rows each, about 50, on a graph.
 fn survey(seed: u64, graph: Graph, columns: usize) -> Survey {
     let mut coin = Coin::new(seed, 0, 0);
-    let agents = graph.agents();
-    let mut survey = Survey::new(graph, None, columns);
-    for _ in 0..agents {
+    let mut data = Dataset::new(columns);
+    for _ in 0..graph.agents() {
         let rows: Vec<f64> = (0..columns * (1 + coin.below(4))).map(|_| 50.0 + normal(&mut coin)).collect();
-        survey.push_agent(&rows);
+        data.push_rows(&rows);
     }
-    survey
+    Survey { data, graph, bounds: None }
+}
+
+/// One row of one column each.
+fn one_row_each(graph: Graph, values: &[f64]) -> Survey {
+    let mut data = Dataset::new(1);
+    values.iter().for_each(|value| data.push_rows(&[*value]));
+    Survey { data, graph, bounds: None }
 }
 
 /// A ring of n agents with chords.
@@ -41,9 +47,9 @@ fn start<'w>(
 
 /// The masses of all agents and ways together.
 fn total<'w>(survey: &Survey, run: &Simulation<'w, Gossip, impl Fn(PeerId) -> Observations<'w> + Sync>) -> Vec<f64> {
-    let mut total = vec![0.0; survey.columns() + 1];
+    let mut total = vec![0.0; survey.data.dimension() + 1];
     let mut add = |mass: &[f64]| total.iter_mut().zip(mass).for_each(|(total, mass)| *total += mass);
-    for me in (0..survey.agents() as u32).map(PeerId) {
+    for me in (0..survey.data.agents() as u32).map(PeerId) {
         add(run.state(me).mass());
         for host in survey.graph.peers(me).iter() {
             run.state(me).on_its_way(me, host.peer, run.state(host.peer)).into_iter().for_each(&mut add);
@@ -103,9 +109,9 @@ fn it_converges_while_a_third_of_the_letters_is_lost_and_all_are_slower_than_wak
         let algorithm = gossip(1, Goal::Mean);
         let settings = Settings { clock: Clock::Poisson, faults: faults.clone(), ..settings(3) };
         let mut run = start(&algorithm, &survey, &settings);
-        run.advance(survey.agents() as u64 * 3_000);
+        run.advance(survey.data.agents() as u64 * 3_000);
         let error = largest_error(&run, &mean(&survey));
-        assert!(error < 1e-9, "{} agents: {error}", survey.agents());
+        assert!(error < 1e-9, "{} agents: {error}", survey.data.agents());
     }
 }
 
@@ -114,8 +120,7 @@ fn it_converges_while_a_third_of_the_letters_is_lost_and_all_are_slower_than_wak
 #[test]
 fn the_distance_to_the_mean_shrinks_as_fast_as_the_second_eigenvalue_says() {
     let (n, exchanges, runs) = (20u32, 60, 400);
-    let mut survey = Survey::new(Graph::Complete { n }, None, 1);
-    (0..n).for_each(|agent| survey.push_agent(&[f64::from(agent)]));
+    let survey = one_row_each(Graph::Complete { n }, &(0..n).map(f64::from).collect::<Vec<_>>());
     let exact = mean(&survey)[0];
     let algorithm = gossip(1, Goal::Mean);
     let distance = |values: &[f64]| values.iter().map(|value| (value - exact) * (value - exact)).sum::<f64>();
@@ -137,8 +142,7 @@ fn the_distance_to_the_mean_shrinks_as_fast_as_the_second_eigenvalue_says() {
 #[test]
 fn each_component_finds_its_own_mean_and_an_agent_alone_keeps_its_own() {
     let graph = Graph::from_edges(6, &[(0, 1, 1.0), (1, 2, 1.0), (3, 4, 2.0)]).expect("a graph");
-    let mut survey = Survey::new(graph, None, 1);
-    [1.0, 2.0, 6.0, 10.0, 20.0, 7.0].iter().for_each(|value| survey.push_agent(&[*value]));
+    let survey = one_row_each(graph, &[1.0, 2.0, 6.0, 10.0, 20.0, 7.0]);
     let algorithm = gossip(1, Goal::Mean);
     let mut run = start(&algorithm, &survey, &Settings { tolerance: Some(1e-12), ..settings(5) });
     assert_eq!(run.advance(6 * 2_000), Status::Quiet);
@@ -151,8 +155,7 @@ fn each_component_finds_its_own_mean_and_an_agent_alone_keeps_its_own() {
     assert_eq!(run.ledger(PeerId(5)).releases(), 0, "an agent alone says nothing");
     assert!(run.ledger(PeerId(0)).releases() > 0, "everything sent is in the ledger");
 
-    let mut alone = Survey::new(Graph::from_edges(1, &[]).expect("a graph"), None, 1);
-    alone.push_agent(&[1.0, 4.0]);
+    let alone = one_row_each(Graph::from_edges(1, &[]).expect("a graph"), &[2.5]);
     let mut run = start(&algorithm, &alone, &Settings { tolerance: Some(1e-12), ..settings(5) });
     assert_eq!(run.advance(100), Status::Quiet);
     assert_eq!(run.models().values(), [2.5]);

@@ -104,11 +104,13 @@ impl Gossip {
 
     /// What an agent holds at the start: the sums of its columns, and its weight.
     fn first_mass(&self, observations: Observations<'_>) -> Vec<f64> {
-        assert_eq!(observations.columns, self.columns, "as many columns as in the task");
+        assert_eq!(observations.points.dimension, self.columns, "as many columns as in the task");
         let mut mass = vec![0.0; self.columns + 1];
-        observations.add_to(&mut mass[..self.columns]);
+        for row in observations.rows() {
+            mass.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+        }
         mass[self.columns] = match self.goal {
-            Goal::Mean => observations.rows() as f64,
+            Goal::Mean => observations.points.len() as f64,
             Goal::Sum { .. } => 1.0,
         };
         mass

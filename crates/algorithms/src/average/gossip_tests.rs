@@ -3,7 +3,7 @@
 use super::gossip::{Goal, Gossip, GossipConfig, Kind, Letter, State};
 use crate::reference::statistic::{mean, sum};
 use crate::testing::{Mail, Network, normals};
-use crate::{Bounds, Survey};
+use crate::{Bounds, Dataset, Survey};
 use proptest::prelude::*;
 use sottovoce_core::{Coin, Graph, PeerId, Reject, Wire, wire::Numbers};
 
@@ -11,11 +11,16 @@ fn gossip(columns: usize, goal: Goal) -> Gossip {
     Gossip::new(GossipConfig { columns, goal }).expect("good parameters")
 }
 
+/// Rows of some columns, agent after agent, on a graph.
+fn survey(columns: usize, edges: &[(u32, u32, f64)], rows: &[&[f64]]) -> Survey {
+    let mut data = Dataset::new(columns);
+    rows.iter().for_each(|rows| data.push_rows(rows));
+    Survey { data, graph: Graph::from_edges(rows.len(), edges).expect("a graph"), bounds: None }
+}
+
 /// The path 0 - 1 - 2, one row of one column each.
-fn path(values: [f64; 3]) -> Survey {
-    let mut survey = Survey::new(Graph::from_edges(3, &[(0, 1, 1.0), (1, 2, 3.0)]).expect("a graph"), None, 1);
-    values.iter().for_each(|value| survey.push_agent(&[*value]));
-    survey
+fn path([a, b, c]: [f64; 3]) -> Survey {
+    survey(1, &[(0, 1, 1.0), (1, 2, 3.0)], &[&[a], &[b], &[c]])
 }
 
 fn start<'p>(algorithm: &'p Gossip, survey: &'p Survey) -> Network<'p, Gossip> {
@@ -24,9 +29,9 @@ fn start<'p>(algorithm: &'p Gossip, survey: &'p Survey) -> Network<'p, Gossip> {
 
 /// Masses of all agents and ways together.
 fn total(net: &Network<'_, Gossip>, survey: &Survey) -> Vec<f64> {
-    let mut total = vec![0.0; survey.columns() + 1];
+    let mut total = vec![0.0; survey.data.dimension() + 1];
     let mut add = |mass: &[f64]| total.iter_mut().zip(mass).for_each(|(total, mass)| *total += mass);
-    let ids = || (0..survey.agents() as u32).map(PeerId);
+    let ids = || (0..survey.data.agents() as u32).map(PeerId);
     for me in ids() {
         let state: &State = &net.states[me.index()];
         add(state.mass());
@@ -62,10 +67,10 @@ fn two_exchanges_on_a_path_by_hand() {
 
 #[test]
 fn rows_count_once_each_whoever_holds_them_and_within_the_bounds() {
-    let bounds = Some(Bounds { low: -1.0, high: 10.0 });
-    let mut survey = Survey::new(Graph::from_edges(2, &[(0, 1, 1.0)]).expect("a graph"), bounds, 2);
-    survey.push_agent(&[1.0, 100.0, 2.0, 4.0, 3.0, -9.0]);
-    survey.push_agent(&[6.0, 3.0]);
+    let survey = Survey {
+        bounds: Some(Bounds { low: -1.0, high: 10.0 }),
+        ..survey(2, &[(0, 1, 1.0)], &[&[1.0, 100.0, 2.0, 4.0, 3.0, -9.0], &[6.0, 3.0]])
+    };
     for (goal, expected) in [(Goal::Mean, [3.0, 4.0]), (Goal::Sum { agents: 2 }, [12.0, 16.0])] {
         let algorithm = gossip(2, goal);
         let mut net = start(&algorithm, &survey);
@@ -78,8 +83,7 @@ fn rows_count_once_each_whoever_holds_them_and_within_the_bounds() {
 
 #[test]
 fn an_agent_without_rows_or_neighbours_ends_where_it_should() {
-    let mut survey = Survey::new(Graph::from_edges(4, &[(0, 1, 1.0)]).expect("a graph"), None, 1);
-    [&[5.0, 7.0][..], &[], &[3.0], &[]].iter().for_each(|rows| survey.push_agent(rows));
+    let survey = survey(1, &[(0, 1, 1.0)], &[&[5.0, 7.0], &[], &[3.0], &[]]);
     let algorithm = gossip(1, Goal::Mean);
     let mut net = start(&algorithm, &survey);
     for _ in 0..5 {
@@ -215,10 +219,8 @@ fn lost_doubled_and_overtaken_letters_neither_lose_nor_double_anything() {
         let mut coin = Coin::new(seed, 0, 0);
         let edges: Vec<(u32, u32, f64)> =
             (0..8).flat_map(|a| [(a, (a + 1) % 8, 1.0), (a, (a + 3) % 8, 1.0)]).filter(|(a, b, _)| a < b).collect();
-        let mut survey = Survey::new(Graph::from_edges(8, &edges).expect("a graph"), None, 2);
-        for agent in 0..8 {
-            survey.push_agent(&normals(&mut coin, 2 * (1 + agent % 3)));
-        }
+        let rows: Vec<Vec<f64>> = (0..8).map(|agent| normals(&mut coin, 2 * (1 + agent % 3))).collect();
+        let survey = survey(2, &edges, &rows.iter().map(|rows| &rows[..]).collect::<Vec<_>>());
         let algorithm = gossip(2, Goal::Mean);
         let mut net = start(&algorithm, &survey);
         let before = total(&net, &survey);

@@ -6,12 +6,10 @@ use sottovoce_core::PeerId;
 /// The sum of each column.
 pub fn sum(survey: &Survey) -> Vec<f64> {
     // Neumaier's sum: what each addition rounds off is added up beside it, so a reference is not less exact than what it judges.
-    let mut sums = vec![(0.0f64, 0.0f64); survey.columns()];
-    for agent in (0..survey.agents() as u32).map(PeerId) {
-        let observations = survey.observations(agent);
-        for row in observations.values.chunks_exact(survey.columns()) {
-            for ((sum, rest), &value) in sums.iter_mut().zip(row) {
-                let value = survey.bounds.map_or(value, |bounds| bounds.clip(value));
+    let mut sums = vec![(0.0f64, 0.0f64); survey.data.dimension()];
+    for agent in (0..survey.data.agents() as u32).map(PeerId) {
+        for row in survey.observations(agent).rows() {
+            for ((sum, rest), value) in sums.iter_mut().zip(row) {
                 let next = *sum + value;
                 *rest += if sum.abs() >= value.abs() { (*sum - next) + value } else { (value - next) + *sum };
                 *sum = next;
@@ -23,21 +21,22 @@ pub fn sum(survey: &Survey) -> Vec<f64> {
 
 /// The mean of each column over all rows; zero where nobody has a row.
 pub fn mean(survey: &Survey) -> Vec<f64> {
-    let rows = survey.rows().max(1) as f64;
+    let rows = survey.data.len().max(1) as f64;
     sum(survey).into_iter().map(|sum| sum / rows).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Bounds;
+    use crate::{Bounds, Dataset};
     use sottovoce_core::Graph;
 
     #[test]
     fn sums_are_exact_where_plain_sums_are_not() {
-        let mut survey = Survey::new(Graph::Complete { n: 2 }, None, 2);
-        survey.push_agent(&[1e16, 1.0, 1.0, 2.0]);
-        survey.push_agent(&[-1e16, 3.0, 1.0, 10.0]);
+        let mut data = Dataset::new(2);
+        data.push_rows(&[1e16, 1.0, 1.0, 2.0]);
+        data.push_rows(&[-1e16, 3.0, 1.0, 10.0]);
+        let mut survey = Survey { data, graph: Graph::Complete { n: 2 }, bounds: None };
         assert_eq!(sum(&survey), [2.0, 16.0]);
         assert_eq!(mean(&survey), [0.5, 4.0]);
         survey.bounds = Some(Bounds { low: 0.0, high: 4.0 });
@@ -46,6 +45,7 @@ mod tests {
 
     #[test]
     fn nobodys_mean_is_zero() {
-        assert_eq!(mean(&Survey::new(Graph::Complete { n: 2 }, None, 1)), [0.0]);
+        let survey = Survey { data: Dataset::new(1), graph: Graph::Complete { n: 2 }, bounds: None };
+        assert_eq!(mean(&survey), [0.0]);
     }
 }
