@@ -7,8 +7,8 @@ use crate::personal::admm::{Admm, AdmmConfig, Inner};
 use crate::personal::baseline::{InputPerturbation, InputPerturbationConfig, Local};
 use crate::personal::boosting::{FrankWolfe, FrankWolfeConfig, StepSize};
 use crate::personal::descent::{
-    CoordinateDescent, CoordinateDescentConfig, DescentByLetters, PrivateCoordinateDescent,
-    PrivateCoordinateDescentConfig, PrivateDescentByLetters, PrivateDescentByLettersConfig, Start, Step, WarmStart,
+    BlockStep, CoordinateDescent, CoordinateDescentConfig, DescentByLetters, PrivateCoordinateDescent,
+    PrivateCoordinateDescentConfig, PrivateDescentByLetters, PrivateDescentByLettersConfig, Start, WarmStart,
 };
 use crate::personal::graph::{Alternating, GraphLearning, GraphLearningConfig, Placed, Turns};
 use crate::personal::propagation::{ModelPropagation, ModelPropagationConfig};
@@ -274,7 +274,7 @@ fn for_all(seed: u64, p: usize, check: &mut impl Check) {
     let turns = Turns { graph_first: 8.0, models: 4.0, graph: 4.0 };
     let descent = DescentByLetters::new(Loss::Logistic, 1.0).expect("good parameters");
     check!("alternating, descent", Alternating::new(descent, graph, turns).expect("good turns"), open, []);
-    let newton = descent.with_step(Step::Newton);
+    let newton = descent.with_step(BlockStep::Newton);
     check!("alternating, newton", Alternating::new(newton, graph, turns).expect("good turns"), open, []);
     for (name, warm) in [("alternating, private", None), ("alternating, warm private", Some(warm))] {
         let config = PrivateDescentByLettersConfig { loss_bound: Some(1.5), updates: 10, model_turns: 5 };

@@ -8,7 +8,7 @@ use sottovoce_algorithms::{
     objective::{self, local_value},
     personal::{
         boosting::{FrankWolfe, FrankWolfeConfig, StepSize},
-        descent::{DescentByLetters, Step},
+        descent::{BlockStep, DescentByLetters},
         graph::{Alternating, GraphLearning, GraphLearningConfig, Learner, Turn, Turns},
     },
     reference::{boosting as central_boosting, central, graph},
@@ -102,7 +102,7 @@ fn never_rises<L: Learner + 'static>(
 #[test]
 fn check_01_u_descent_and_graph_by_turns_never_raise_the_joint_objective() {
     for loss in [Loss::Logistic, Loss::Squared] {
-        for step in [Step::Gradient, Step::Newton] {
+        for step in [BlockStep::Gradient, BlockStep::Newton] {
             let problem = unlinked(connected_problem(3, 12, 4, loss));
             let learner = DescentByLetters::new(loss, problem.trade_off).expect("good parameters").with_step(step);
             let [start, first, end] =
@@ -126,7 +126,7 @@ fn newton_steps_are_there_first_where_features_go_together() {
     // Losses that weigh much, or the differences between neighbours alone would make the problem a good-natured one.
     let problem = Problem { data, trade_off: 50.0, ..problem };
     let turns = Turns { graph_first: 20.0, models: 1e9, graph: 1.0 };
-    let gap = |step: Step| {
+    let gap = |step: BlockStep| {
         let learner = DescentByLetters::new(problem.loss, problem.trade_off).expect("good parameters").with_step(step);
         let algorithm = Alternating::new(learner, learning(joint(problem.trade_off, 10.0), 4), turns).expect("turns");
         let mut run = start(&algorithm, &problem, &settings(2));
@@ -134,7 +134,7 @@ fn newton_steps_are_there_first_where_features_go_together() {
         let fixed = Problem { graph: weights(12, &run).graph(), ..problem.clone() };
         objective::value(&fixed, &run.models()) - objective::value(&fixed, &central::minimum(&fixed))
     };
-    let [gradient, newton] = [Step::Gradient, Step::Newton].map(gap);
+    let [gradient, newton] = [BlockStep::Gradient, BlockStep::Newton].map(gap);
     println!("after 60 wakes: {gradient:.1e} from the minimum by gradient steps, {newton:.1e} by Newton's");
     assert!(newton < 1e-3 * gradient, "{gradient} {newton}");
 }

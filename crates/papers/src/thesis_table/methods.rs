@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::joint::{Joint, LogDegree};
 use sottovoce_algorithms::kernel::dot;
 use sottovoce_algorithms::personal::boosting::{FrankWolfe, FrankWolfeConfig, StepSize};
-use sottovoce_algorithms::personal::descent::{DescentByLetters, Step};
+use sottovoce_algorithms::personal::descent::{BlockStep, DescentByLetters};
 use sottovoce_algorithms::personal::graph::Learner;
 use sottovoce_algorithms::personal::graph::{Alternating, Turns};
 use sottovoce_algorithms::personal::graph::{GraphLearning, GraphLearningConfig};
@@ -311,7 +311,7 @@ pub fn together(
     match family {
         Family::Linear => {
             let learner = DescentByLetters::new(problem.loss, values.trade_off).expect("a smooth loss");
-            let learner = learner.with_step(Step::Newton);
+            let learner = learner.with_step(BlockStep::Newton);
             let algorithm = Alternating::new(learner, graph, pace.spans()).expect("turns of some length");
             run(&algorithm, None, &problem, pace, seed, watch)
         }

@@ -55,11 +55,11 @@ impl From<Step> for StepSize {
     }
 }
 
-impl From<ModelStep> for descent::Step {
+impl From<ModelStep> for descent::BlockStep {
     fn from(step: ModelStep) -> Self {
         match step {
-            ModelStep::Gradient => descent::Step::Gradient,
-            ModelStep::Newton => descent::Step::Newton,
+            ModelStep::Gradient => descent::BlockStep::Gradient,
+            ModelStep::Newton => descent::BlockStep::Newton,
         }
     }
 }

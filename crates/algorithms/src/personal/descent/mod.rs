@@ -1,18 +1,94 @@
-//! Coordinate descent (Bellet et al. 2018): with posts or with letters, exact or private.
+//! Collaborative learning by decentralized block coordinate descent (Bellet et al. 2018, sections 2.3 and 3; thesis, chapter 2).
+//!
+//! One update (`update.rs`), on two axes: where the neighbours' models come from, and whether gradients are exact.
+//!
+//! | | posts: neighbours are known | letters: neighbours come and go |
+//! |---|---|---|
+//! | exact | [`CoordinateDescent`] | [`DescentByLetters`] |
+//! | private | [`PrivateCoordinateDescent`] | [`PrivateDescentByLetters`] |
+//!
+//! A column is how models travel and who keeps them: `posts.rs` and `letters.rs`; an update sees `neighbours.rs` of it. A row is what
+//! an agent does with its data at a wake, and what of it leaves: [`Descent`], in `exact.rs` and `noise.rs`. Where the graph is learned,
+//! too, others also ask for losses: `disclosure.rs`.
 
-mod coordinate_descent;
-mod copies;
-mod descent_by_letters;
-mod private_coordinate_descent;
+mod broadcast;
+mod disclosure;
+mod exact;
+mod letter;
+mod letters;
 #[cfg(test)]
-mod private_coordinate_descent_tests;
-mod private_descent_by_letters;
+mod letters_tests;
+mod neighbours;
+mod noise;
 #[cfg(test)]
-mod private_descent_by_letters_tests;
-mod private_step;
+mod noise_tests;
+mod posts;
+mod update;
 mod warm_start;
 
-pub use coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start};
-pub use descent_by_letters::{DescentByLetters, Letter, Step};
-pub use private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig, WarmStart};
-pub use private_descent_by_letters::{PrivateDescentByLetters, PrivateDescentByLettersConfig};
+pub use disclosure::PrivateDescentByLettersConfig;
+pub use exact::{BlockStep, CoordinateDescentConfig, Start};
+pub use letter::Letter;
+pub use noise::{PrivateCoordinateDescentConfig, WarmStart};
+
+use crate::Shard;
+use neighbours::NeighbourModels;
+use serde::{Serialize, de::DeserializeOwned};
+use sottovoce_core::{CannotResume, Neighbours, Peers};
+use sottovoce_privacy::{Exhausted, Gate, Released};
+use update::{Stepped, View};
+
+/// Coordinate descent over a known graph.
+pub type CoordinateDescent = posts::ByPosts<exact::ExactDescent>;
+/// Private coordinate descent over a known graph.
+pub type PrivateCoordinateDescent = posts::ByPosts<noise::PrivateDescent>;
+/// Coordinate descent for neighbours that come and go.
+pub type DescentByLetters = letters::ByLetters<exact::ExactDescent>;
+/// Private coordinate descent for neighbours that come and go.
+pub type PrivateDescentByLetters = letters::ByLetters<disclosure::InTurns>;
+
+/// What an agent does with its data at a wake, and what of it leaves.
+pub trait Descent: Sync {
+    /// What an agent's steps need: what follows from its data, and how far it has come.
+    type Block: Send;
+    /// What of that it must find again.
+    type Saved: Serialize + DeserializeOwned + Default;
+
+    /// The block of an agent that enters.
+    fn block(&self, shard: Shard<'_>) -> Self::Block;
+
+    /// Whether everyone knows that models start at zero.
+    fn starts_at_zero(&self) -> bool;
+
+    /// The model of an agent that has nobody to learn with; none where that must not be known, and stays zero.
+    fn alone(&self, shard: Shard<'_>) -> Option<Box<[f64]>>;
+
+    /// The model that an agent enters with, if it says one.
+    fn first(
+        &self,
+        block: &mut Self::Block,
+        shard: Shard<'_>,
+        gate: &mut Gate,
+    ) -> Result<Option<Released<Box<[f64]>>>, Exhausted>;
+
+    /// One step; none where nothing moves.
+    fn step<'m, N: NeighbourModels>(
+        &self,
+        block: &mut Self::Block,
+        shard: Shard<'_>,
+        view: View<'_, 'm, N>,
+        gate: &mut Gate,
+    ) -> Result<Option<Stepped<'m>>, Exhausted>;
+
+    /// What the block cannot be made from without.
+    fn save(&self, block: &Self::Block) -> Self::Saved;
+
+    /// Makes the block again.
+    fn resume(
+        &self,
+        saved: Self::Saved,
+        shard: Shard<'_>,
+        peers: Peers<'_>,
+        neighbours: Neighbours,
+    ) -> Result<Self::Block, CannotResume>;
+}

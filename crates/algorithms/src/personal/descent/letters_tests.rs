@@ -1,8 +1,10 @@
 //! Private descent by letters as one agent runs it: its losses, its turns, and what leaves it.
 
-use super::Letter;
-use super::private_coordinate_descent::{PrivateCoordinateDescent, PrivateCoordinateDescentConfig, WarmStart};
-use super::private_descent_by_letters::*;
+use super::disclosure::mean_centred_loss;
+use super::{
+    DescentByLetters, Letter, PrivateCoordinateDescent, PrivateCoordinateDescentConfig, PrivateDescentByLetters,
+    PrivateDescentByLettersConfig, WarmStart,
+};
 use crate::joint::{Joint, LogDegree};
 use crate::personal::graph::{Alternating, GraphLearning, GraphLearningConfig, GraphLetter, Learner, Turn, Turns};
 use crate::testing::{SMOOTH, excess, neighbours, normals, random_problem};
@@ -13,6 +15,8 @@ use sottovoce_core::{Algorithm, Coin, Cx, Outbox, PeerId, Peers, Posts, Rows, Ti
 use sottovoce_privacy::sensitivity::Norm;
 use sottovoce_privacy::{Event, Gate, Idealized, Plan, Sum, Tight, calibrate};
 use std::sync::Arc;
+
+type State = <PrivateDescentByLetters as Learner>::State;
 
 const BOUND: f64 = 1.4;
 const TURNS: Turns = Turns { graph_first: 3.0, models: 2.0, graph: 2.0 };
@@ -405,4 +409,9 @@ fn what_it_cannot_run_with_is_refused_by_name() {
         assert_eq!(refused(Some(bad), 1), "loss-bound");
     }
     assert_eq!(refused(None, 0), "model-turns");
+}
+
+#[test]
+fn an_exact_descent_needs_a_smooth_loss() {
+    assert_eq!(DescentByLetters::new(Loss::Hinge, 1.0).expect_err("not smooth").field, "loss");
 }

@@ -1,7 +1,9 @@
 //! Tests of private coordinate descent, from its arithmetic outwards.
 
-use super::coordinate_descent::{CoordinateDescent, CoordinateDescentConfig, Start};
-use super::private_coordinate_descent::*;
+use super::{
+    CoordinateDescent, CoordinateDescentConfig, PrivateCoordinateDescent, PrivateCoordinateDescentConfig, Start,
+    WarmStart,
+};
 use crate::testing::{SMOOTH, event, everyone, excess, neighbours, normals, random_problem};
 use crate::vector::largest_difference;
 use crate::{Dataset, Loss, Problem, Regularization, Shard};
