@@ -10,11 +10,12 @@ use sottovoce_run::outlook::size_groups;
 use sottovoce_run::run_folder::{self, Summary};
 use sottovoce_run::score::{gains_and_losses, mean_and_deviation};
 use sottovoce_run::train::{Halt, Trained, train};
+use sottovoce_task::algorithms::{coordinate_descent, local, model_propagation};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::folder::Folder;
 use sottovoce_task::generate::{self, LinearOptions};
 use sottovoce_task::load::{Loaded, load};
-use sottovoce_task::task::{Algorithm, Task};
+use sottovoce_task::task::{Description, Task};
 use std::path::PathBuf;
 
 /// The trade-off of model propagation with the best accuracy on other seeds (101 to 103) of the same task. Coordinate
@@ -55,16 +56,16 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     softer.task.model.trade_off = PROPAGATION_TRADE_OFF;
 
     let threads = arguments.run.threads();
-    let run = |loaded: &Loaded, algorithm: Algorithm| {
-        let bar = screen::Bar::new(output, algorithm.name());
+    let run = |loaded: &Loaded, algorithm: &'static Description| {
+        let bar = screen::Bar::new(output, algorithm.name);
         train(loaded, algorithm, threads, &mut |progress| bar.show(progress))
     };
     let mut runs = [
-        run(&loaded, Algorithm::Local)?,
-        run(&softer, Algorithm::ModelPropagation)?,
-        run(&loaded, Algorithm::CoordinateDescent)?,
+        run(&loaded, &local::DESCRIPTION)?,
+        run(&softer, &model_propagation::DESCRIPTION)?,
+        run(&loaded, &coordinate_descent::DESCRIPTION)?,
     ];
-    let private_runs = [run(&private, Algorithm::Local)?, run(&private, Algorithm::CoordinateDescent)?];
+    let private_runs = [run(&private, &local::DESCRIPTION)?, run(&private, &coordinate_descent::DESCRIPTION)?];
     // Model propagation minimizes an objective of its own, and with another trade-off: its Q is not on the same scale.
     runs[1].samples.iter_mut().for_each(|sample| sample.objective = None);
     let command = format!("sottovoce demo --agents {agents} --dimension {dimension} --seed {seed}");
@@ -144,7 +145,7 @@ fn by_algorithm(runs: &[Trained]) -> Result<(), Mistake> {
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     let alone = &runs[0];
     for run in runs {
-        let name = run.algorithm.replace('-', " ");
+        let name = run.algorithm.in_words();
         let of = Outcome { name: &name, scores: &run.scores, is_alone: run.algorithm == alone.algorithm };
         let rest = [number::count(run.counters.vectors_sent), number::seconds(run.seconds)];
         rows.extend(of.cells(&alone.scores).map(|cells| cells.into_iter().chain(rest).collect()));

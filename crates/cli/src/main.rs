@@ -14,6 +14,8 @@ mod train;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use sottovoce_run::train::Halt;
+use sottovoce_task::algorithms;
+use sottovoce_task::task::Yields;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -59,6 +61,7 @@ enum Command {
     /// See it work: a synthetic task, learned alone, together and privately, with tables and reports; needs nothing
     Demo(demo::Arguments),
     /// Run a task in the simulator and write a run directory with a report
+    #[command(after_help = algorithms::help(&[Yields::ModelPerAgent, Yields::OneModel]))]
     Train(train::Arguments),
     Network(network::Arguments),
     Peer(peer::Arguments),

@@ -74,7 +74,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         screen::say(facts.describe(Origin::Simulator))?;
     }
     let threads = arguments.run.threads();
-    let bar = screen::Bar::new(output, loaded.task.algorithm.name());
+    let bar = screen::Bar::new(output, loaded.task.algorithm.name);
     let trained = train(&loaded, loaded.task.algorithm, threads, &mut |progress| bar.show(progress))?;
     drop(bar);
     let bar = screen::Bar::new(output, "comparisons");
@@ -146,7 +146,7 @@ fn sizes(loaded: &Loaded) -> serde_json::Value {
     let problem = &loaded.problem;
     let mut sizes = serde_json::json!({
         "name": loaded.task.name,
-        "algorithm": loaded.task.algorithm.name(),
+        "algorithm": loaded.task.algorithm.name,
         "agents": problem.agents(),
         "dimension": problem.dimension(),
         "points": problem.data.len(),

@@ -129,7 +129,7 @@ impl Attacker<'_> {
         let numbers: Vec<u8> = numbers.values().iter().flat_map(|value| value.to_le_bytes()).collect();
         let csv = fs::read(place.join(run).join("models.csv")).expect("models");
         let ledger = read(place, &format!("{run}/ledger.jsonl"));
-        let (by_content, name) = (loaded.task.fingerprint().expect("files"), loaded.task.algorithm.name());
+        let (by_content, name) = (loaded.task.fingerprint().expect("files"), loaded.task.algorithm.name);
         let found = &summary(place, run)["digest"];
         let candidates = [
             sha256(&[by_content.as_bytes(), name.as_bytes(), &numbers, ledger.as_bytes()]),
@@ -164,7 +164,7 @@ fn a_record_cannot_be_found_among_candidates_by_anything_that_a_network_or_a_pri
         // More than that: the digest is made of files that may be shown, so it tells nothing that they do not.
         let task = Task::parse(&read(place, &format!("{run}/task.toml")), &place.join("task.toml")).expect("a task");
         let parts = ["models.csv", "ledger.jsonl"].map(|file| fs::read(place.join(run).join(file)).expect("a file"));
-        let name = task.algorithm.name();
+        let name = task.algorithm.name;
         let words = task.without_files();
         let again = sha256(&[b"what was told", words.as_bytes(), name.as_bytes(), &parts[0], &parts[1]]);
         assert_eq!(summary(place, run)["digest"], again, "{run}");

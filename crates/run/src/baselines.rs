@@ -8,10 +8,11 @@ use crate::train::{Halt, HomeModels, Progress, Trained, train};
 use sottovoce_algorithms::{Dataset, Problem};
 use sottovoce_core::{Graph, PeerId, Rows};
 use sottovoce_report::training::Sample;
+use sottovoce_task::algorithms::local;
 use sottovoce_task::boosted::{boosted, linear};
 use sottovoce_task::load::Loaded;
 use sottovoce_task::plan;
-use sottovoce_task::task::{Algorithm, Boosting, GraphSource, Predictors};
+use sottovoce_task::task::{Boosting, Description, GraphSource, Predictors};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -41,18 +42,18 @@ pub fn baselines(
 ) -> Result<Baselines, Halt> {
     let learned = loaded.edge_count().is_none();
     let mut baselines = Baselines::default();
-    if !learned && loaded.task.algorithm != Algorithm::FrankWolfe {
-        if loaded.task.algorithm != Algorithm::Local {
-            baselines.runs.push(train(loaded, Algorithm::Local, threads, &mut |progress| watch("local", progress))?);
+    if !learned && !loaded.task.algorithm.boosts {
+        if *loaded.task.algorithm != local::DESCRIPTION {
+            baselines.runs.push(train(loaded, &local::DESCRIPTION, threads, &mut |progress| watch("local", progress))?);
         }
         return Ok(baselines);
     }
     let (own, others) = if loaded.plain.is_some() { (BOOSTING, LINEAR) } else { (LINEAR, BOOSTING) };
-    let mut run = |name: String, loaded: &Loaded, algorithm: Algorithm| {
+    let mut run = |name: String, loaded: &Loaded, algorithm: &'static Description| {
         let run = train(loaded, algorithm, threads, &mut |progress| watch(&name, progress))?;
         Ok::<_, Halt>(Trained { name, ..run })
     };
-    baselines.runs.push(run(format!("local {own}"), loaded, Algorithm::Local)?);
+    baselines.runs.push(run(format!("local {own}"), loaded, &local::DESCRIPTION)?);
     if !all || products(loaded) > PRODUCTS_MAX {
         let why = if all { "take too long beside a run of this size" } else { "were not wanted" };
         baselines.skipped = Some(format!("Comparisons with other models {why}."));
@@ -66,7 +67,7 @@ pub fn baselines(
         false => loaded.task.boosting.map(|_| boosted(loaded.clone())),
     };
     if let Some(other) = &other {
-        baselines.runs.push(run(format!("local {others}"), other, Algorithm::Local)?);
+        baselines.runs.push(run(format!("local {others}"), other, &local::DESCRIPTION)?);
         baselines.runs.push(run_as_one(others, other, threads)?);
     }
     if let Some(oracle) = &loaded.known.oracle {
@@ -133,7 +134,7 @@ fn run_as_one(kind: &str, loaded: &Loaded, threads: usize) -> Result<Trained, Ha
         records: None,
         void: loaded.void,
     };
-    let one = train(&pooled, Algorithm::Local, threads, &mut |_| ControlFlow::Continue(()))?;
+    let one = train(&pooled, &local::DESCRIPTION, threads, &mut |_| ControlFlow::Continue(()))?;
     let mut models = Rows::zeros(agents, problem.dimension());
     (0..agents).for_each(|k| models.row_mut(k).copy_from_slice(one.models.row(0)));
     let scores = test.as_ref().map_or(vec![None; agents], |test| scores(problem.loss, test, &models));

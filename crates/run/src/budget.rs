@@ -5,7 +5,7 @@ use sottovoce_privacy::{Charge, Event, Ledger, odometer};
 use sottovoce_report::plot::number::count;
 use sottovoce_task::load::Loaded;
 pub use sottovoce_task::loaded::Void;
-use sottovoce_task::task::Algorithm;
+use sottovoce_task::task::Leaves;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The rows about which a run may release something.
@@ -41,8 +41,8 @@ pub fn void_in_words(void: Void) -> String {
 /// What a run may release about each of its rows, all of it; and these rows: the training points of agents that have a neighbour.
 /// None where nothing can be released.
 pub fn charge(loaded: &Loaded) -> Option<(Ledger, ChargedRows)> {
-    let plan = match (&loaded.plan, loaded.task.algorithm) {
-        (_, Algorithm::Local) => return None,
+    let plan = match (&loaded.plan, loaded.task.algorithm.leaves) {
+        (_, Leaves::Nothing) => return None,
         (Some(plan), _) => odometer::bare(plan.ledger().charges().copied()).expect("a plan's charges are valid"),
         // PRIVACY: without [privacy] exact values leave: epsilon = infinity.
         (None, _) => Ledger::from_charges([Charge::new(Event::Reveal, 1)]).expect("a valid charge"),

@@ -17,7 +17,7 @@ pub use sottovoce_report::training::{GUARANTEE_IN_WORDS, Origin};
 use sottovoce_sim::Counters;
 use sottovoce_task::known::Groups;
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::{Algorithm, Privacy};
+use sottovoce_task::task::{Description, Leaves, Privacy};
 
 /// The unit of every guarantee of this version: one record replaced by another.
 pub const UNIT: &str = "record";
@@ -31,7 +31,7 @@ pub struct PublicFacts {
     /// The task's name.
     pub name: String,
     /// The algorithm, as in the task.
-    pub algorithm: Algorithm,
+    pub algorithm: &'static Description,
     /// What a report calls its run.
     pub run_name: String,
     /// The agents' names.
@@ -119,7 +119,7 @@ impl PublicFacts {
             number::count(self.agents() as u64),
             self.dimension_in_words,
             self.edges_in_words,
-            self.algorithm.name(),
+            self.algorithm.name,
             self.privacy_line(origin)
         );
         text += &self.plan_in_words.as_ref().map_or(String::new(), |plan| format!("\n{plan}"));
@@ -128,9 +128,10 @@ impl PublicFacts {
 
     /// What a run means for privacy, in a line.
     pub fn privacy_line(&self, origin: Origin) -> String {
-        let Some(Privacy { epsilon, delta, .. }) = self.privacy.filter(|_| self.algorithm != Algorithm::Local) else {
-            return match self.algorithm {
-                Algorithm::Local => "Nothing leaves any agent: epsilon = 0.".to_owned(),
+        let Some(Privacy { epsilon, delta, .. }) = self.privacy.filter(|_| self.algorithm.leaves != Leaves::Nothing)
+        else {
+            return match self.algorithm.leaves {
+                Leaves::Nothing => "Nothing leaves any agent: epsilon = 0.".to_owned(),
                 _ => {
                     "No privacy: exact models leave every agent that has a neighbour, so epsilon = infinity.".to_owned()
                 }
@@ -225,7 +226,7 @@ impl<'r> Told<'r> {
         };
         Told {
             origin: Origin::Simulator,
-            algorithm: run.algorithm,
+            algorithm: run.algorithm.name,
             models: &run.models,
             is_told: ids.map(told).collect(),
             ledgers: &run.ledgers,

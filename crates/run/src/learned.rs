@@ -1,27 +1,17 @@
 //! Boosting, and graphs that are learned: what comes out of a run.
 
-use sottovoce_algorithms::joint::{Joint, LogDegree};
 use sottovoce_algorithms::personal::{
     graph::Links,
     home::{Broadcast, Home},
 };
 use sottovoce_algorithms::{Problem, Shard, boosting, objective};
 use sottovoce_core::{Edge, Graph, PeerId, Peers, Posts, Rows, UNHEARD};
+use sottovoce_task::algorithms::Heard;
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::Learned;
 use std::collections::HashMap;
 
 /// A weight below this is not written: no file of edges may hold it.
 const WEIGHT_MIN: f64 = 1e-75;
-
-/// Neighbours, their weights and their models.
-pub type Heard<'s> = Vec<(PeerId, f64, Option<&'s [f64]>)>;
-
-/// mu, nu and g of a task whose graph is learned.
-pub fn joint(learned: &Learned, trade_off: f64) -> Joint<LogDegree> {
-    let regularizer = LogDegree { sparsity: learned.sparsity, offset: LogDegree::OFFSET };
-    Joint { trade_off, strength: learned.strength, regularizer }
-}
 
 /// The weights that the agents hold, of each pair what its keeper holds.
 pub fn graph_of<'a>(agents: usize, links: impl Fn(PeerId) -> &'a Links) -> Graph {

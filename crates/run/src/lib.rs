@@ -2,7 +2,7 @@
 //!
 //! | step | where |
 //! |---|---|
-//! | an algorithm for a task | [`registry`], [`private`], [`learned`] |
+//! | what a private task and a learned graph add | [`private`], [`learned`] |
 //! | one run in the simulator, and what it is compared with | [`train`], [`score`], [`baselines`], [`sweep`] |
 //! | what is known before a run | [`outlook`], [`budget`] |
 //! | what may be told of a run, and what it leaves | [`facts`], [`artefacts`], [`run_folder`], [`ledger_file`], [`epsilon`] |
@@ -20,7 +20,6 @@ pub mod ledger_file;
 pub mod outlook;
 pub mod peer;
 pub mod private;
-pub mod registry;
 pub mod run_folder;
 pub mod score;
 pub mod sweep;

@@ -21,7 +21,7 @@ use sottovoce_privacy::{Event, Plan, sensitivity};
 use sottovoce_report::plot::{Axis, Chart, Dot, Ink, Scene, Stroke, number};
 use sottovoce_task::load::Loaded;
 use sottovoce_task::plan;
-use sottovoce_task::task::{Algorithm, Mechanism, Privacy};
+use sottovoce_task::task::{Leaves, Mechanism, Privacy};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -52,6 +52,9 @@ pub struct Outlook {
     pub name: String,
     /// The algorithm, as in the task.
     pub algorithm: &'static str,
+    /// What others can see of an agent.
+    #[serde(skip)]
+    pub leaves: Leaves,
     /// The budget of each agent.
     pub epsilon: f64,
     /// At this delta.
@@ -121,10 +124,10 @@ pub fn outlook(loaded: &Loaded) -> Option<Outlook> {
     let speaks = |id: PeerId| problem.data.size(id) > 0 && !problem.graph.peers(id).is_empty();
     let sizes: Vec<(PeerId, usize)> = (0..problem.agents() as u32)
         .map(PeerId)
-        .filter(|&id| speaks(id) && loaded.task.algorithm != Algorithm::Local)
+        .filter(|&id| speaks(id) && loaded.task.algorithm.leaves != Leaves::Nothing)
         .map(|id| (id, problem.data.size(id)))
         .collect();
-    let factor = last_deviation(plan).filter(|_| loaded.task.algorithm == Algorithm::CoordinateDescent);
+    let factor = last_deviation(plan).filter(|_| loaded.task.algorithm.leaves == Leaves::Updates);
     let every = sizes.len().div_ceil(AGENTS_MAX).max(1);
     // A rule of thumb needs to know who hears whom.
     let known = loaded.edge_count().is_some();
@@ -163,7 +166,8 @@ pub fn outlook(loaded: &Loaded) -> Option<Outlook> {
     let now = middle(&(0..=usize::MAX));
     Some(Outlook {
         name: loaded.task.name.clone(),
-        algorithm: loaded.task.algorithm.name(),
+        algorithm: loaded.task.algorithm.name,
+        leaves: loaded.task.algorithm.leaves,
         epsilon: privacy.epsilon,
         delta: privacy.delta,
         accountant: privacy.accountant.name(),
@@ -299,8 +303,8 @@ impl Outlook {
         let [low, high] = [least, most].map(|noise| number::significant(noise, 3));
         let noise = if low == high { low } else { format!("{low} to {high}") };
         let count = number::count(count);
-        let what = match (self.algorithm, &*count) {
-            ("input-perturbation", _) => "a copy of its points".to_owned(),
+        let what = match (self.leaves, &*count) {
+            (Leaves::NoisyData, _) => "a copy of its points".to_owned(),
             (_, "1") => "1 update".to_owned(),
             _ => format!("{count} updates"),
         };

@@ -1,14 +1,14 @@
 //! What `[privacy]` means for a run: the gate of each agent, what everyone knows of its broadcast, and what was spent.
 
 use crate::ledger_file;
-use crate::registry::private_descent;
 use sottovoce_algorithms::{Problem, personal::home::Broadcast};
 use sottovoce_core::PeerId;
 use sottovoce_privacy::{Exact, Gate, Idealized, Ledger, Plan, Simulated};
 use sottovoce_report::plot::number;
+use sottovoce_task::algorithms::coordinate_descent::private_descent;
 use sottovoce_task::error::Mistake;
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::{AccountantName, Algorithm, NoiseKind, Privacy};
+use sottovoce_task::task::{AccountantName, Leaves, NoiseKind, Privacy};
 use std::sync::Arc;
 
 /// The gate of an agent: unplanned without `[privacy]`; with it the plan, or an empty one where there is nothing to tell.
@@ -44,8 +44,8 @@ pub fn broadcasts_by_size(loaded: &Loaded, sizes: &[usize]) -> Result<Vec<Broadc
     let descent = private_descent(loaded, privacy)?;
     let one = |&points: &usize| {
         let (regularization, confidence) = loaded.problem.facts(points);
-        match loaded.task.algorithm {
-            Algorithm::CoordinateDescent => descent.broadcast(points, regularization, confidence, plan),
+        match loaded.task.algorithm.leaves {
+            Leaves::Updates => descent.broadcast(points, regularization, confidence, plan),
             _ => Broadcast { points, scale: 1.0, variance: f64::INFINITY, length_squared: 1.0 },
         }
     };

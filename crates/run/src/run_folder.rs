@@ -47,7 +47,7 @@ pub fn write(
         // PRIVACY: the contents of files are hashed only where the task promises nothing.
         None => digest(&[
             loaded.task.fingerprint()?.as_bytes(),
-            run.algorithm.as_bytes(),
+            run.algorithm.name.as_bytes(),
             &run.models.values().iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>(),
             ledger_of(&facts, &told).as_bytes(),
             &run.graph.as_ref().map_or(Vec::new(), |graph| edges_csv(&facts.names, graph)),

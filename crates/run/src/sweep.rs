@@ -11,7 +11,7 @@ use sottovoce_privacy::Event;
 use sottovoce_report::training::{Point, Sweep};
 use sottovoce_task::load::Loaded;
 use sottovoce_task::plan;
-use sottovoce_task::task::{Algorithm, Privacy, Warm};
+use sottovoce_task::task::{Leaves, Privacy, Warm};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ fn settings(loaded: &Loaded, privacy: &Privacy) -> [Vec<(f64, Privacy)>; 2] {
     };
     let with_updates = |updates: u64| (updates as f64, Privacy { updates, ..*privacy });
     // Where the graph is learned, turns have as many wakes as the task's own number of updates needs.
-    let has_updates = loaded.task.algorithm == Algorithm::CoordinateDescent && plan::turns(&loaded.task).is_none();
+    let has_updates = loaded.task.algorithm.leaves == Leaves::Updates && plan::turns(&loaded.task).is_none();
     let updates = if has_updates { updates_to_try(privacy.updates) } else { Vec::new() };
     // Where no closed form accounts for a plan, making one takes about a second: every other setting will do.
     let exact = loaded
@@ -89,7 +89,7 @@ pub fn sweep(
     watch: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Sweep, Halt> {
     let Some(privacy) = loaded.task.privacy else { return Ok(Sweep::skipped("The task is not private.")) };
-    if loaded.task.algorithm == Algorithm::Local {
+    if loaded.task.algorithm.leaves == Leaves::Nothing {
         return Ok(Sweep::skipped("Nothing leaves any agent, so there is nothing to vary."));
     }
     if loaded.test.is_none() {

@@ -2,17 +2,17 @@
 
 use crate::learned;
 use crate::private;
-use crate::registry::{Probe, Visitor, with_algorithm};
 use crate::score::{mean_and_deviation, scores};
 use sottovoce_algorithms::personal::boosting::Bits;
-use sottovoce_algorithms::{Problem, Shard, boosting};
+use sottovoce_algorithms::{Problem, boosting};
 use sottovoce_core::{Algorithm, Graph, PeerId, Rows};
 use sottovoce_privacy::Ledger;
 use sottovoce_report::training::Sample;
 use sottovoce_sim::{Counters, Settings, Simulation, Status};
+use sottovoce_task::algorithms::{self, Access, Visitor, with_algorithm};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::{self, GraphSource};
+use sottovoce_task::task::{Description, GraphSource, Learned, Leaves};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -31,8 +31,8 @@ const MEASURE_RATIO_MANY: f64 = 1.6;
 /// What a run came to.
 #[derive(Clone, Debug)]
 pub struct Trained {
-    /// The algorithm, as in a task file.
-    pub algorithm: &'static str,
+    /// The algorithm.
+    pub algorithm: &'static Description,
     /// What a report calls the run.
     pub name: String,
     /// One row per agent: what it broadcast last, or would.
@@ -96,7 +96,7 @@ pub enum Halt {
 /// run by breaking.
 pub fn train(
     loaded: &Loaded,
-    algorithm: task::Algorithm,
+    algorithm: &'static Description,
     threads: usize,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Trained, Halt> {
@@ -105,7 +105,7 @@ pub fn train(
 
 struct Train<'a> {
     loaded: &'a Loaded,
-    algorithm: task::Algorithm,
+    algorithm: &'static Description,
     threads: usize,
     watch: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
 }
@@ -113,7 +113,7 @@ struct Train<'a> {
 impl Visitor for Train<'_> {
     type Output = Result<Trained, Halt>;
 
-    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A, probe: Probe<A::State>) -> Self::Output {
+    fn visit<A: Algorithm>(self, algorithm: &A, access: Access<A>) -> Self::Output {
         let Train { loaded, algorithm: which, threads, watch } = self;
         let (problem, task) = (&loaded.problem, &loaded.task);
         let agents = problem.agents() as u64;
@@ -121,17 +121,17 @@ impl Visitor for Train<'_> {
             clock: task.run.clock,
             seed: task.run.seed,
             threads,
-            tolerance: match which {
+            tolerance: match which.boosts {
                 // Its tolerance is about the gap: it moves while that is larger, however little.
-                task::Algorithm::FrankWolfe => task.run.tolerance.map(|_| f64::MIN_POSITIVE),
-                _ => task.run.tolerance,
+                true => task.run.tolerance.map(|_| f64::MIN_POSITIVE),
+                false => task.run.tolerance,
             },
             faults: task.faults.clone(),
         };
         let began = Instant::now();
         let gates = |id| private::gate(loaded, loaded.plan.as_ref(), id);
         let mut simulation =
-            Simulation::start_behind(gates, algorithm, &problem.graph, |id| problem.shard(id), &settings)
+            Simulation::start_behind(gates, algorithm, &problem.graph, |id| (access.data)(loaded, id), &settings)
                 .expect("the plan holds what agents release as they enter");
         let mut seconds = began.elapsed().as_secs_f64();
         let start = simulation.counters().clone();
@@ -140,7 +140,7 @@ impl Visitor for Train<'_> {
         let ratio = if many { MEASURE_RATIO_MANY } else { MEASURE_RATIO };
         let ids = || (0..agents as u32).map(PeerId);
         let mut ruler = Ruler::new(loaded);
-        let mut samples = vec![ruler.measure(&simulation, &probe)];
+        let mut samples = vec![ruler.measure(&simulation, &access)];
         let mut done = 0;
         let mut status = Status::Running;
         while done < planned && status == Status::Running {
@@ -156,14 +156,14 @@ impl Visitor for Train<'_> {
                     return Err(Halt::Interrupted);
                 }
             }
-            samples.push(ruler.measure(&simulation, &probe));
+            samples.push(ruler.measure(&simulation, &access));
         }
         let models = simulation.models();
         let scores_of = |models: &Rows| match &loaded.test {
             None => vec![None; problem.agents()],
             Some(test) => scores(problem.loss, test, models),
         };
-        let home = task.privacy.and_then(|privacy| privacy.home).filter(|_| which != task::Algorithm::Local);
+        let home = task.privacy.and_then(|privacy| privacy.home).filter(|_| which.leaves != Leaves::Nothing);
         let home = match home {
             None => None,
             Some(home) => {
@@ -172,7 +172,7 @@ impl Visitor for Train<'_> {
                 let mut models = Rows::zeros(problem.agents(), problem.dimension());
                 for id in (0..agents as u32).map(PeerId) {
                     let (shard, known) = (problem.shard(id), |id: PeerId| known[id.index()]);
-                    let model = match probe.heard {
+                    let model = match access.heard {
                         None => home.model(&shard, problem.graph.peers(id), simulation.posts(id), known),
                         Some(heard) => learned::home_model(home, &shard, &heard(simulation.state(id)), known),
                     };
@@ -182,20 +182,20 @@ impl Visitor for Train<'_> {
             }
         };
         let mut scores = scores_of(&models);
-        if task.privacy.is_some() && which != task::Algorithm::Local {
+        if task.privacy.is_some() && which.leaves != Leaves::Nothing {
             // An agent that sends nothing has no model that others could see.
             for id in (0..agents as u32).map(PeerId).filter(|&id| problem.graph.peers(id).is_empty()) {
                 scores[id.index()] = None;
             }
         }
-        let graph = learned_graph(&simulation, &probe, agents as usize);
-        let certified = which == task::Algorithm::FrankWolfe && graph.is_none();
+        let graph = learned_graph(&simulation, &access, agents as usize);
+        let certified = which.boosts && graph.is_none();
         let radius = task.boosting.map_or(0.0, |boosting| boosting.radius);
         Ok(Trained {
-            algorithm: which.name(),
+            algorithm: which,
             name: name(loaded, which, graph.is_some()),
             gap: certified.then(|| boosting::gap(problem, radius, &models)),
-            bits: sum_of_bits(ids().map(|id| probe.bits.map(|bits| bits(simulation.state(id))))),
+            bits: sum_of_bits(ids().map(|id| access.bits.map(|bits| bits(simulation.state(id))))),
             graph,
             home,
             scores,
@@ -216,20 +216,19 @@ pub(crate) fn sum_of_bits(all: impl Iterator<Item = Option<Bits>>) -> Option<Bit
 }
 
 /// What a report calls a run.
-pub(crate) fn name(loaded: &Loaded, algorithm: task::Algorithm, learned: bool) -> String {
+pub(crate) fn name(loaded: &Loaded, algorithm: &Description, learned: bool) -> String {
     match (learned, loaded.plain.is_some()) {
         (true, true) => "boosting, learned graph".to_owned(),
         (true, false) => "linear, learned graph".to_owned(),
-        _ => algorithm.name().replace('-', " "),
+        _ => algorithm.in_words(),
     }
 }
 
 /// How many wakes a run has; with a tolerance, at most.
-pub(crate) fn planned_wakes(loaded: &Loaded, algorithm: task::Algorithm) -> u64 {
-    match algorithm {
-        // They are done when they have started.
-        task::Algorithm::Local | task::Algorithm::InputPerturbation => 0,
-        _ => (loaded.problem.agents() as u64).saturating_mul(loaded.task.run.wakes_per_agent),
+pub(crate) fn planned_wakes(loaded: &Loaded, algorithm: &Description) -> u64 {
+    match algorithm.acts {
+        false => 0,
+        true => (loaded.problem.agents() as u64).saturating_mul(loaded.task.run.wakes_per_agent),
     }
 }
 
@@ -237,7 +236,7 @@ pub(crate) fn planned_wakes(loaded: &Loaded, algorithm: task::Algorithm) -> u64 
 pub(crate) struct Ruler<'a> {
     loaded: &'a Loaded,
     /// The problem over the graph that is learned, as it is at the time.
-    learned: Option<(&'a task::Learned, Problem)>,
+    learned: Option<(&'a Learned, Problem)>,
 }
 
 impl<'a> Ruler<'a> {
@@ -256,7 +255,7 @@ impl<'a> Ruler<'a> {
             (Some(_), None) => None,
             (Some((how, problem)), Some(graph)) => {
                 problem.graph = graph;
-                let joint = learned::joint(how, problem.trade_off);
+                let joint = algorithms::joint(how, problem.trade_off);
                 Some(learned::objective(self.loaded, problem, models) + joint.of_graph(&problem.graph))
             }
         }
@@ -265,7 +264,7 @@ impl<'a> Ruler<'a> {
     fn measure<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
         &mut self,
         simulation: &Simulation<'w, A, D>,
-        probe: &Probe<A::State>,
+        access: &Access<A>,
     ) -> Sample {
         let (loaded, models, counters) = (self.loaded, simulation.models(), simulation.counters());
         let of_test = |test| mean_and_deviation(&scores(loaded.problem.loss, test, &models));
@@ -274,7 +273,7 @@ impl<'a> Ruler<'a> {
             wakes: counters.wakes,
             vectors_sent: counters.vectors_sent,
             bytes_sent: counters.bytes_sent,
-            objective: self.objective(&models, learned_graph(simulation, probe, loaded.problem.agents())),
+            objective: self.objective(&models, learned_graph(simulation, access, loaded.problem.agents())),
             score_mean: score.map(|(mean, _)| mean),
             score_std: score.map(|(_, deviation)| deviation),
         }
@@ -284,8 +283,8 @@ impl<'a> Ruler<'a> {
 /// The graph of the moment, where it is learned.
 fn learned_graph<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
     simulation: &Simulation<'w, A, D>,
-    probe: &Probe<A::State>,
+    access: &Access<A>,
     agents: usize,
 ) -> Option<Graph> {
-    probe.links.map(|links| learned::graph_of(agents, |id| links(simulation.state(id))))
+    access.links.map(|links| learned::graph_of(agents, |id| links(simulation.state(id))))
 }

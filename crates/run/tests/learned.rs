@@ -6,10 +6,11 @@ use sottovoce_core::PeerId;
 use sottovoce_run::baselines::baselines;
 use sottovoce_run::train::{Trained, train};
 use sottovoce_run::{artefacts, learned, run_folder};
+use sottovoce_task::algorithms::{frank_wolfe, joint};
 use sottovoce_task::folder::Folder;
 use sottovoce_task::generate::{self, LinearOptions};
 use sottovoce_task::load::{Loaded, load};
-use sottovoce_task::task::{Algorithm, Task};
+use sottovoce_task::task::Task;
 use std::ops::ControlFlow;
 use tempfile::TempDir;
 
@@ -158,7 +159,7 @@ fn the_objective_of_models_and_graph_never_rises() {
     assert_eq!(values.len(), run.samples.len());
     assert!(values.windows(2).all(|pair| pair[1] <= pair[0] + 1e-9), "{values:?}");
     let sottovoce_task::task::GraphSource::Learned(how) = &loaded.task.graph.source else { panic!("learned") };
-    let joint = learned::joint(how, loaded.problem.trade_off);
+    let joint = joint(how, loaded.problem.trade_off);
     let costs: Vec<f64> = (0..12)
         .map(|id| loaded.problem.shard(PeerId(id)).confidence)
         .zip(learned::losses(&loaded, &run.models))
@@ -208,7 +209,7 @@ fn the_thesis_table_stands_beside_a_run() {
     let known = with(&place, &boosting_task(""));
     let beside = baselines(&known, 1, true, &mut |_, _| ControlFlow::Continue(())).expect("runs");
     assert_eq!(beside.runs.last().map(|run| run.name.as_str()), Some("linear, same graph"));
-    assert_eq!(known.task.algorithm, Algorithm::FrankWolfe);
+    assert_eq!(known.task.algorithm, &frank_wolfe::DESCRIPTION);
 }
 
 /// Messages that are lost and doubled cost accuracy of the graph for a while, and nothing else.

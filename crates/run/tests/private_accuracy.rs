@@ -4,10 +4,11 @@ use sottovoce_algorithms::personal::descent::WarmStart;
 use sottovoce_run::outlook::outlook;
 use sottovoce_run::score::mean_and_deviation;
 use sottovoce_run::train::{Trained, train};
+use sottovoce_task::algorithms::{coordinate_descent, local};
 use sottovoce_task::generate::{LinearOptions, write};
 use sottovoce_task::load::{Loaded, load};
 use sottovoce_task::plan;
-use sottovoce_task::task::{AccountantName, Algorithm, Home, Privacy, Task, Warm};
+use sottovoce_task::task::{AccountantName, Description, Home, Privacy, Task, Warm};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -48,7 +49,7 @@ fn with(loaded: &Loaded, setting: Setting) -> Loaded {
     loaded
 }
 
-fn run(loaded: &Loaded, algorithm: Algorithm) -> Trained {
+fn run(loaded: &Loaded, algorithm: &'static Description) -> Trained {
     train(loaded, algorithm, 1, &mut |_| ControlFlow::Continue(())).expect("a run")
 }
 
@@ -61,7 +62,7 @@ fn gains(instances: &[(Loaded, f64)], setting: Setting) -> (f64, f64, f64) {
     let mut home = Vec::new();
     let mut broadcast = 0.0;
     for (loaded, local) in instances {
-        let trained = run(&with(loaded, setting), Algorithm::CoordinateDescent);
+        let trained = run(&with(loaded, setting), &coordinate_descent::DESCRIPTION);
         home.push(mean(&trained.home.expect("home models").scores) - local);
         broadcast += (mean(&trained.scores) - local) / instances.len() as f64;
     }
@@ -74,7 +75,7 @@ fn gains(instances: &[(Loaded, f64)], setting: Setting) -> (f64, f64, f64) {
 fn instances(seeds: impl IntoIterator<Item = u64>, dimension: usize) -> Vec<(Loaded, f64)> {
     let one = |seed| {
         let loaded = task(seed, dimension);
-        let local = mean(&run(&loaded, Algorithm::Local).scores);
+        let local = mean(&run(&loaded, &local::DESCRIPTION).scores);
         (loaded, local)
     };
     seeds.into_iter().map(one).collect()
@@ -148,7 +149,7 @@ fn check_02_g_a_warm_start_is_lower_after_few_updates() {
             loaded.task.privacy = Some(privacy);
             loaded.task.run.wakes_per_agent = 40;
             loaded.plan = Some(Arc::new(plan::plan(&loaded.task, &privacy, &loaded.problem).expect("a plan")));
-            let trained = run(&loaded, Algorithm::CoordinateDescent);
+            let trained = run(&loaded, &coordinate_descent::DESCRIPTION);
             trained.samples.last().and_then(|sample| sample.objective).expect("an objective")
         };
         tasks.iter().map(one).sum::<f64>() / tasks.len() as f64

@@ -8,11 +8,12 @@ use sottovoce_run::score::mean_and_deviation;
 use sottovoce_run::sweep::sweep;
 use sottovoce_run::train::{Trained, train};
 use sottovoce_run::{artefacts, ledger_file, run_folder};
+use sottovoce_task::algorithms::{coordinate_descent, local};
 use sottovoce_task::folder::Folder;
 use sottovoce_task::generate::{LinearOptions, write};
 use sottovoce_task::load::{Loaded, load};
 use sottovoce_task::plan;
-use sottovoce_task::task::{Algorithm, GraphSource, Task};
+use sottovoce_task::task::{GraphSource, Task};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -36,7 +37,7 @@ fn task_in(folder: &TempDir, agents: usize, dimension: usize, seed: u64, graph: 
 }
 
 fn run(loaded: &Loaded, threads: usize) -> Trained {
-    train(loaded, Algorithm::CoordinateDescent, threads, &mut |_| ControlFlow::Continue(())).expect("a run")
+    train(loaded, &coordinate_descent::DESCRIPTION, threads, &mut |_| ControlFlow::Continue(())).expect("a run")
 }
 
 /// What was charged, sensitivities and the order of the two lists left aside.
@@ -175,7 +176,7 @@ fn on_oracle(graph: &Graph, oracle: &Graph) -> f64 {
 /// share of all pairs.
 fn accuracies(loaded: &Loaded) -> [f64; 6] {
     let oracle = loaded.known.oracle.as_ref().expect("an oracle");
-    let local = train(loaded, Algorithm::Local, 1, &mut |_| ControlFlow::Continue(())).expect("a run");
+    let local = train(loaded, &local::DESCRIPTION, 1, &mut |_| ControlFlow::Continue(())).expect("a run");
     let mut informed = loaded.clone();
     informed.problem.graph = oracle.clone();
     informed.task.graph.source = GraphSource::Complete;

@@ -4,9 +4,10 @@ use sottovoce_algorithms::{objective, reference::central};
 use sottovoce_report::training::Sample;
 use sottovoce_run::score::mean_and_deviation;
 use sottovoce_run::train::{Trained, train};
+use sottovoce_task::algorithms::{admm, coordinate_descent, local};
 use sottovoce_task::generate::{LinearOptions, write};
 use sottovoce_task::load::{Loaded, load};
-use sottovoce_task::task::{Admm, Algorithm, Inner, Task};
+use sottovoce_task::task::{Description, Task};
 use std::ops::ControlFlow;
 
 fn task(seed: u64, dimension: usize) -> Loaded {
@@ -16,7 +17,7 @@ fn task(seed: u64, dimension: usize) -> Loaded {
     load(&Task::read(&out.join("task.toml")).expect("a task")).expect("its files")
 }
 
-fn run(loaded: &Loaded, algorithm: Algorithm) -> Trained {
+fn run(loaded: &Loaded, algorithm: &'static Description) -> Trained {
     train(loaded, algorithm, 1, &mut |_| ControlFlow::Continue(())).expect("a run")
 }
 
@@ -36,7 +37,7 @@ fn collaboration_beats_local_models_by_a_wide_margin_at_a_trade_off_tuned_on_oth
     let of = |mu: f64| -> f64 {
         tuning
             .iter()
-            .map(|loaded| accuracy(&run(&with_trade_off(loaded.clone(), mu), Algorithm::CoordinateDescent)))
+            .map(|loaded| accuracy(&run(&with_trade_off(loaded.clone(), mu), &coordinate_descent::DESCRIPTION)))
             .sum()
     };
     let grid = [0.1, 0.3, 1.0, 3.0, 10.0].map(|mu| (mu, of(mu)));
@@ -44,7 +45,7 @@ fn collaboration_beats_local_models_by_a_wide_margin_at_a_trade_off_tuned_on_oth
     let mut gains = Vec::new();
     for seed in 1..=5 {
         let loaded = with_trade_off(task(seed, 100), best);
-        let (alone, together) = (run(&loaded, Algorithm::Local), run(&loaded, Algorithm::CoordinateDescent));
+        let (alone, together) = (run(&loaded, &local::DESCRIPTION), run(&loaded, &coordinate_descent::DESCRIPTION));
         println!("seed {seed}: alone {:.4}, together {:.4}", accuracy(&alone), accuracy(&together));
         gains.push(accuracy(&together) - accuracy(&alone));
     }
@@ -59,22 +60,23 @@ fn collaboration_beats_local_models_by_a_wide_margin_at_a_trade_off_tuned_on_oth
 fn check_01_l_coordinate_descent_is_below_admm_per_wake() {
     let loaded = task(1, 100);
     let optimum = objective::value(&loaded.problem, &central::minimum(&loaded.problem));
-    let descent = run(&loaded, Algorithm::CoordinateDescent);
-    let penalty = |factor: f64| {
-        let admm = Admm { penalty: None, inner: Inner::Steps(10) };
+    let descent = run(&loaded, &coordinate_descent::DESCRIPTION);
+    let with_penalty = |factor: f64| {
         let weights: Vec<f64> = loaded.problem.graph.edges().map(|(_, _, weight)| weight).collect();
         let mean = weights.iter().sum::<f64>() / weights.len() as f64;
-        Algorithm::Admm(Admm { penalty: Some(factor * mean), ..admm })
+        let mut loaded = loaded.clone();
+        loaded.task.own.set(admm::PENALTY, factor * mean);
+        loaded
     };
     let gap = |sample: &Sample| sample.objective.expect("an objective") - optimum;
     // ADMM at its best penalty, as the paper tunes it.
-    let admm = [0.01, 0.1, 1.0, 10.0, 100.0]
+    let best = [0.01, 0.1, 1.0, 10.0, 100.0]
         .into_iter()
-        .map(|factor| (factor, run(&loaded, penalty(factor))))
+        .map(|factor| (factor, run(&with_penalty(factor), &admm::DESCRIPTION)))
         .min_by(|(_, a), (_, b)| gap(&a.samples[a.samples.len() - 1]).total_cmp(&gap(&b.samples[b.samples.len() - 1])))
         .expect("a grid");
-    println!("penalty {} x mean weight", admm.0);
-    for (ours, theirs) in descent.samples.iter().zip(&admm.1.samples).skip(1) {
+    println!("penalty {} x mean weight", best.0);
+    for (ours, theirs) in descent.samples.iter().zip(&best.1.samples).skip(1) {
         assert_eq!(ours.wakes, theirs.wakes);
         println!(
             "{:6} wakes: {:.6e} {:.6e}; vectors {} {}",
@@ -89,7 +91,7 @@ fn check_01_l_coordinate_descent_is_below_admm_per_wake() {
     for (count, factor) in [("4 per exchange, as sent", 1), ("8 per exchange, the literal protocol", 2)] {
         println!(
             "ADMM's vectors counted as {count}: crossings at {:?}",
-            crossings(&descent.samples, &admm.1.samples, factor, &gap)
+            crossings(&descent.samples, &best.1.samples, factor, &gap)
         );
     }
 }

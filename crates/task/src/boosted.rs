@@ -1,7 +1,8 @@
 //! The same task with what base predictors say in place of the points, and back.
 
+use crate::algorithms::{coordinate_descent, frank_wolfe};
 use crate::loaded::{Loaded, Plain};
-use crate::task::{Algorithm, BOOSTING_DEFAULTS, Boosting, GraphSource, LINEAR_DEFAULTS, Predictors, Task};
+use crate::task::{Boosting, Description, GraphSource, Predictors, Task};
 use sottovoce_algorithms::Problem;
 use sottovoce_algorithms::stumps::{Stumps, range_of};
 use std::sync::Arc;
@@ -35,9 +36,8 @@ pub fn boosted(linear: Loaded) -> Loaded {
             (stumps.apply(&plain.train), test, plain.feature_names.iter().flat_map(name).collect())
         }
     };
-    if task.algorithm != Algorithm::FrankWolfe {
-        task.algorithm = Algorithm::FrankWolfe;
-        set_defaults(&mut task, BOOSTING_DEFAULTS);
+    if !task.algorithm.boosts {
+        set_algorithm(&mut task, &frank_wolfe::DESCRIPTION);
     }
     let problem = Problem { data, trade_off: task.model.trade_off, ..linear.problem };
     Loaded { task, problem, test, feature_names, plain: Some(Arc::new(plain)), ..linear }
@@ -48,10 +48,9 @@ pub fn linear(loaded: &Loaded) -> Loaded {
     let Some(plain) = &loaded.plain else { return loaded.clone() };
     let Plain { train, test, feature_names } = (**plain).clone();
     let mut task = loaded.task.clone();
-    task.algorithm = Algorithm::CoordinateDescent;
     // Its tolerance is about gaps.
     task.run.tolerance = None;
-    set_defaults(&mut task, LINEAR_DEFAULTS);
+    set_algorithm(&mut task, &coordinate_descent::DESCRIPTION);
     let trade_off = task.model.trade_off;
     Loaded {
         task,
@@ -75,9 +74,10 @@ pub fn linear(loaded: &Loaded) -> Loaded {
 }
 
 /// Models of the other kind have losses on another scale: where the graph is learned, they take the defaults of their kind.
-fn set_defaults(task: &mut Task, (trade_off, sparsity): (f64, f64)) {
-    if let GraphSource::Learned(learned) = &mut task.graph.source {
-        learned.sparsity = sparsity;
-        task.model.trade_off = trade_off;
+fn set_algorithm(task: &mut Task, algorithm: &'static Description) {
+    task.algorithm = algorithm;
+    if let (GraphSource::Learned(learned), Some(defaults)) = (&mut task.graph.source, algorithm.learned_graph) {
+        learned.sparsity = defaults.sparsity;
+        task.model.trade_off = defaults.trade_off;
     }
 }

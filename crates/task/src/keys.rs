@@ -1,6 +1,7 @@
-//! The reference table of a task file: every key, its type, default and range.
+//! Tables of keys: every key, its type, default and range.
 //!
-//! This one table checks task files and renders the documentation, so the two cannot disagree.
+//! A table checks files and renders the documentation, so the two cannot disagree. That of task files is [`shared`] with the algorithms' own
+//! keys behind it ([`crate::read::KEYS`]).
 
 use crate::rows::LIBSVM_INDEX_MAX;
 use std::fmt;
@@ -131,11 +132,11 @@ pub const fn key(path: &'static str, kind: Kind, default: &'static str, doc: &'s
 pub const GRAPH_KINDS: &[&str] =
     &["ring", "complete", "torus", "watts-strogatz", "erdos-renyi", "knn", "similarity", "learned"];
 
-/// Every key of a task file, in the order of the documentation.
+/// The keys that are not one algorithm's own, in the order of the documentation; `algorithms` are the names there are.
 #[rustfmt::skip]
-pub const KEYS: &[Key] = &[
+pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("name", Kind::Text, "`\"task\"`", "What the report calls the task."),
-    key("algorithm", Kind::Choice(&["local", "model-propagation", "coordinate-descent", "admm", "frank-wolfe", "input-perturbation"]), "required", "What the agents run."),
+    key("algorithm", Kind::Choice(algorithms), "required", "What the agents run."),
 
     key("data", Kind::Table, "required", "Whose points, and how they are prepared."),
     key("data.train", Kind::File, "required", "Training points: `.csv` with the header `agent,label,<feature>...`, or `.libsvm` / `.svm`; each also with `.gz`."),
@@ -182,10 +183,6 @@ pub const KEYS: &[Key] = &[
     key("model.points-max", Kind::Integer(1, COUNT), "the largest m_i", "Confidence is min(1, m_i / points-max)."),
     key("model.start", Kind::Choice(&["local", "zero", "warm"]), "`\"local\"`; `\"zero\"` with [privacy]", "The first models. \"warm\" needs [privacy] and privacy.warm; \"local\" is refused with it."),
 
-    key("admm", Kind::Table, "all defaults", "Read when algorithm = \"admm\"."),
-    key("admm.penalty", Kind::Number(ABOVE_0), "0.1 x the mean weight x min(1, trade-off)", "rho."),
-    key("admm.inner", Kind::IntegerOr(1, COUNT, "exact"), "10", "Gradient steps for each inner problem, or \"exact\"."),
-
     key("boosting", Kind::Table, "all defaults", "Read when algorithm = \"frank-wolfe\"; and for the comparison, when the graph is learned."),
     key("boosting.predictors", Kind::IntegerOr(1, STUMPS_MAX, "columns"), "200", "How many decision stumps at least, as many for each feature, with thresholds over `range`. \"columns\": none; each column of the data is what one base predictor says."),
     key("boosting.range", Kind::Interval, "from the smallest to the largest number in anybody's training points", "Where the thresholds of stumps lie. Real peers must agree on it, for none of them knows the others' points."),
@@ -213,7 +210,7 @@ pub const KEYS: &[Key] = &[
     key("faults.partitions.share", Kind::Number(INSIDE_0_1), "0.5", "The share of agents on one side."),
     key("faults.until", Kind::Number(FROM_0), "the end of the run", "When all faults end."),
 
-    key("privacy", Kind::Table, "epsilon = infinity", "What each agent may give away. With algorithm = \"coordinate-descent\", \"input-perturbation\" or \"local\"."),
+    key("privacy", Kind::Table, "epsilon = infinity", "What each agent may give away. With algorithm = \"local\", \"coordinate-descent\" or \"input-perturbation\"."),
     key("privacy.epsilon", Kind::Number(ABOVE_0), "required", "The budget of each agent."),
     key("privacy.delta", Kind::Number(BELOW_1), "required", "The probability with which the guarantee may fail; above 0 for Gaussian noise. Well below 1 / points."),
     key("privacy.mechanism", Kind::Choice(&["gaussian", "laplace"]), "`\"gaussian\"`", "The noise of each update."),
@@ -234,24 +231,14 @@ pub const KEYS: &[Key] = &[
     key("privacy.home.trade-off", Kind::Number(ABOVE_0), "required with home", "Its mu: the weight of the agent's own data against that mean. Tune it on other data."),
     key("privacy.accountant", Kind::Choice(&["tight", "theorem-1", "sum"]), "`\"tight\"`", "How epsilon is counted."),
     key("privacy.noise", Kind::Choice(&["idealized", "exact"]), "`\"idealized\"`", "How the simulator makes noise: in floating point, or by the exact samplers that real peers always use."),
-];
+]}
 
-/// The key at a path, if there is one.
-pub fn find(path: &str) -> Option<&'static Key> {
-    find_in(KEYS, path)
-}
-
-/// The key at a path of another table.
+/// The key at a path of a table, if there is one.
 pub fn find_in(keys: &'static [Key], path: &str) -> Option<&'static Key> {
     keys.iter().find(|key| key.path == path)
 }
 
-/// The known key nearest to an unknown one: by the spelling of its last part, then by its section.
-pub fn nearest(path: &str) -> &'static Key {
-    nearest_in(KEYS, path)
-}
-
-/// The nearest key of another table.
+/// The key of a table nearest to an unknown one: by the spelling of its last part, then by its section.
 pub fn nearest_in(keys: &'static [Key], path: &str) -> &'static Key {
     let (section, leaf) = parts(path);
     keys.iter()
@@ -267,12 +254,7 @@ fn parts(path: &str) -> (&str, &str) {
     path.rsplit_once('.').unwrap_or(("", path))
 }
 
-/// The table as the documentation shows it.
-pub fn reference_markdown() -> String {
-    markdown(KEYS)
-}
-
-/// Another table as the documentation shows it.
+/// A table as the documentation shows it.
 pub fn markdown(keys: &[Key]) -> String {
     let mut text = String::from("| key | accepts | default | meaning |\n|---|---|---|---|\n");
     for key in keys {
@@ -287,44 +269,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_stands_in_a_known_table_once() {
-        for (k, key) in KEYS.iter().enumerate() {
-            assert!(KEYS[..k].iter().all(|other| other.path != key.path), "{} twice", key.path);
-            let (section, _) = parts(key.path);
-            let holds_keys = |key: &Key| matches!(key.kind, Kind::Table | Kind::TableOrFalse | Kind::Tables);
-            assert!(section.is_empty() || find(section).is_some_and(holds_keys), "{}", key.path);
-        }
-    }
-
-    #[test]
-    fn the_nearest_key_is_the_one_meant() {
-        for (written, meant) in [
-            ("model.tradeoff", "model.trade-off"),
-            ("trade-off", "model.trade-off"),
-            ("graph.neighbors", "graph.neighbours"),
-            ("grahp", "graph"),
-            ("run.wakes_per_agent", "run.wakes-per-agent"),
-            ("faults.delay.maximum", "faults.delay.max"),
-            ("data.seed", "graph.seed"),
-        ] {
-            assert_eq!(nearest(written).path, meant, "{written}");
-        }
-    }
-
-    #[test]
     fn ranges_refuse_their_open_ends_and_what_is_not_finite() {
         assert!(!ABOVE_0.contains(0.0) && ABOVE_0.contains(1e-300) && !ABOVE_0.contains(f64::INFINITY));
         assert!(BELOW_1.contains(0.0) && !BELOW_1.contains(1.0) && PROBABILITY.contains(1.0));
         assert!(!INSIDE_0_1.contains(0.0) && !FROM_0.contains(f64::NAN) && !FROM_0.contains(-1.0));
-    }
-
-    #[test]
-    fn the_documentation_holds_this_very_table() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/task.md");
-        let page = std::fs::read_to_string(path).expect("docs/task.md exists");
-        let start = page.find("| key |").expect("docs/task.md holds a table of keys");
-        let table: String = page[start..].split_inclusive('\n').take_while(|line| line.starts_with('|')).collect();
-        let expected = reference_markdown();
-        assert!(table == expected, "docs/task.md is behind the code; its table should be:\n{expected}");
     }
 }

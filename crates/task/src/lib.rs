@@ -4,6 +4,8 @@
 //! |---|---|
 //! | the keys of a task file, and their table | [`keys`] |
 //! | a task: typed, checked, defaults filled in | [`task`] |
+//! | every algorithm, described once | [`algorithms`] |
+//! | reading a task by these two tables | [`read`] |
 //! | rows of points, of exact and of private tasks | [`rows`], [`private_rows`], [`data`] |
 //! | edges, and what is known of a graph that is learned | [`graph`], [`known`] |
 //! | the releases of a private task | [`plan`] |
@@ -12,6 +14,7 @@
 //! | what a file of points holds | [`describe`] |
 //! | a user's mistake, in one line | [`error`] |
 
+pub mod algorithms;
 pub mod boosted;
 pub mod data;
 pub mod describe;
@@ -25,5 +28,6 @@ pub mod load;
 pub mod loaded;
 pub mod plan;
 pub mod private_rows;
+pub mod read;
 pub mod rows;
 pub mod task;

@@ -4,9 +4,8 @@ use crate::boosted::boosted;
 use crate::error::Mistake;
 pub use crate::loaded::Loaded;
 use crate::rows::Names;
-use crate::task::{Algorithm, GraphSource, Task};
+use crate::task::{GraphSource, Task};
 use crate::{data, graph, known};
-use sottovoce_algorithms::personal::admm::default_penalty;
 
 /// Reads the files of a task and builds its problem.
 pub fn load(task: &Task) -> Result<Loaded, Mistake> {
@@ -34,13 +33,11 @@ pub fn load_without(task: &Task, is_void: &dyn Fn(&[u8]) -> bool) -> Result<Load
     if let GraphSource::Knn { neighbours } = &mut task.graph.source {
         neighbours.get_or_insert(graph::default_neighbours(names.len()));
     }
-    if let Algorithm::Admm(admm) = &mut task.algorithm {
-        admm.penalty = Some(admm.penalty.unwrap_or_else(|| default_penalty(&graph, task.model.trade_off)));
-    }
+    (task.algorithm.complete)(&mut task, &graph);
     Ok(in_its_own_features(Loaded::assemble(task, names, prepared, graph, known)?))
 }
 
 /// With what base predictors say in place of the points, where the task boosts.
 pub fn in_its_own_features(loaded: Loaded) -> Loaded {
-    if loaded.task.algorithm == Algorithm::FrankWolfe { boosted(loaded) } else { loaded }
+    if loaded.task.algorithm.boosts { boosted(loaded) } else { loaded }
 }

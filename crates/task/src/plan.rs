@@ -1,7 +1,7 @@
 //! What `[privacy]` means for a problem: the plan of releases.
 
 use crate::error::Mistake;
-use crate::task::{Algorithm, GraphSource, Losses, Mechanism, Privacy, Schedule, Task};
+use crate::task::{GraphSource, Losses, Mechanism, Privacy, Schedule, Task};
 use sottovoce_algorithms::Problem;
 use sottovoce_core::PeerId;
 use sottovoce_privacy::calibrate::{Split, Uncalibrated};
@@ -17,7 +17,8 @@ impl Privacy {
         libm::hypot(bound, task.model.intercept.unwrap_or(0.0))
     }
 
-    fn event(&self, noise_multiplier: f64) -> Event {
+    /// One release with noise of the task's mechanism.
+    pub fn event(&self, noise_multiplier: f64) -> Event {
         match self.mechanism {
             Mechanism::Gaussian => Event::Gaussian { noise_multiplier },
             Mechanism::Laplace => Event::Laplace { noise_multiplier },
@@ -25,33 +26,24 @@ impl Privacy {
     }
 }
 
-/// The releases of each agent that has data and a neighbour, with the least noise that keeps the budget.
+/// The releases of each agent that has data and a neighbour, with the least noise that keeps the budget: as its algorithm plans them.
 pub fn plan(task: &Task, privacy: &Privacy, problem: &Problem) -> Result<Plan, Mistake> {
-    let Privacy { epsilon, delta, .. } = *privacy;
-    let accountant = privacy.accountant.accountant();
-    let calibrated = match task.algorithm {
-        Algorithm::Local => return Ok(Plan::nothing()),
-        Algorithm::InputPerturbation => {
-            // Half for the labels; the features get what that leaves.
-            let labels = Event::RandomizedResponse { epsilon: epsilon / 2.0 };
-            Plan::with_least_noise(|noise| vec![privacy.event(noise), labels], epsilon, delta, accountant)
-        }
-        _ => {
-            let updates = usize::try_from(privacy.updates).expect("at most 2^32 updates");
-            let weights =
-                weights(task, privacy, problem, updates).map_err(|error| unplannable(task, privacy, &error))?;
-            // pure epsilon = 1 / noise_multiplier, rounded up: a multiplier a little above keeps it within its part.
-            let warm = privacy.warm.map(|warm| Event::GammaNorm { noise_multiplier: (1.0 / warm.epsilon).next_up() });
-            let parts = Parts::of(task, privacy);
-            let steps = |noise: f64| {
-                let update = |weight: &f64| privacy.event(noise * parts.update / weight);
-                let loss = privacy.event(noise * parts.loss);
-                (warm.into_iter().chain(weights.iter().map(update)).collect(), vec![loss; parts.losses])
-            };
-            Plan::with_least_noise_and_asides(steps, epsilon, delta, accountant)
-        }
+    (task.algorithm.plan)(task, privacy, problem).map_err(|error| unplannable(task, privacy, &error))
+}
+
+/// The releases of an agent that updates its model, and of its losses where the graph is learned.
+pub fn of_updates(task: &Task, privacy: &Privacy, problem: &Problem) -> Result<Plan, Uncalibrated> {
+    let updates = usize::try_from(privacy.updates).expect("at most 2^32 updates");
+    let weights = weights(task, privacy, problem, updates)?;
+    // pure epsilon = 1 / noise_multiplier, rounded up: a multiplier a little above keeps it within its part.
+    let warm = privacy.warm.map(|warm| Event::GammaNorm { noise_multiplier: (1.0 / warm.epsilon).next_up() });
+    let parts = Parts::of(task, privacy);
+    let steps = |noise: f64| {
+        let update = |weight: &f64| privacy.event(noise * parts.update / weight);
+        let loss = privacy.event(noise * parts.loss);
+        (warm.into_iter().chain(weights.iter().map(update)).collect(), vec![loss; parts.losses])
     };
-    calibrated.map_err(|error| unplannable(task, privacy, &error))
+    Plan::with_least_noise_and_asides(steps, privacy.epsilon, privacy.delta, privacy.accountant.accountant())
 }
 
 /// How the noise of updates and of losses compares, so that the losses have their share.

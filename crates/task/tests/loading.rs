@@ -5,7 +5,7 @@ mod support;
 use sottovoce_algorithms::graphs;
 use sottovoce_core::{Graph, PeerId};
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::{Algorithm, GraphSource};
+use sottovoce_task::task::GraphSource;
 use support::{EDGES, TRAIN, gzip, loaded, task};
 
 fn good(files: &[(&str, &[u8])]) -> Loaded {
@@ -211,8 +211,7 @@ fn the_penalty_of_admm_follows_the_mean_weight() {
     let text = task("\"local\"", "\"admm\"");
     let edges = b"a,b,weight\nann,bob,0.5\nbob,cy,1.5\n";
     let found = good(&[("task.toml", text.as_bytes()), ("edges.csv", edges)]);
-    let Algorithm::Admm(admm) = found.task.algorithm else { panic!("admm") };
-    assert!((admm.penalty.expect("filled in") - 0.1).abs() < 1e-15);
+    assert!((found.task.own.number("admm.penalty").expect("filled in") - 0.1).abs() < 1e-15);
     // The loaded task is complete: it reads back as itself.
     let again = sottovoce_task::task::Task::parse(&found.task.to_toml(), &found.task.source).expect("a task");
     assert_eq!(again, found.task);

@@ -12,7 +12,7 @@ use sottovoce_net::transport::Identity;
 use sottovoce_privacy::Simulated;
 use sottovoce_run::audit::{Noises, Overheard, Peers};
 use sottovoce_run::peer::{One, PeerFile, load, shares};
-use sottovoce_run::registry::{Probe, Shard, Visitor, with_algorithm};
+use sottovoce_task::algorithms::{Access, Visitor, with_algorithm};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::load::Loaded;
 use std::io;
@@ -75,7 +75,7 @@ struct OpenNext<'n> {
 impl Visitor for OpenNext<'_> {
     type Output = Result<Vec<Overheard>, Mistake>;
 
-    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A, _: Probe<A::State>) -> Self::Output {
+    fn visit<A: Algorithm>(self, algorithm: &A, access: Access<A>) -> Self::Output {
         let OpenNext { founders, mut noises, open } = self;
         let k = open.len();
         let Founder { file, one, identity } = &founders[k];
@@ -83,8 +83,16 @@ impl Visitor for OpenNext<'_> {
         let noise = noises.next().expect("each peer has noise");
         // Keys are new in each audit; what is audited is not.
         let (rules, owner) = (rules(file, one, k as u64), owner(one, identity));
-        let node = Node::open_with(noise, algorithm, one.shard(), group, rules, &owner, Memory::default())
-            .map_err(|fault| gives_up(file, &fault))?;
+        let node = Node::open_with(
+            noise,
+            algorithm,
+            (access.data)(&one.loaded, one.me),
+            group,
+            rules,
+            &owner,
+            Memory::default(),
+        )
+        .map_err(|fault| gives_up(file, &fault))?;
         let mut open: Vec<Box<dyn Talks + '_>> = open;
         open.push(Box::new(node));
         open_next(founders, noises, open)

@@ -63,7 +63,7 @@ pub fn owner(one: &One, identity: &Identity) -> Owner {
         key: identity.id().to_string(),
         task: one.task,
         data: one.data,
-        algorithm: one.loaded.task.algorithm.name().to_owned(),
+        algorithm: one.loaded.task.algorithm.name.to_owned(),
     }
 }
 

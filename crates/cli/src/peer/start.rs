@@ -15,7 +15,7 @@ use sottovoce_net::transport::{self, Identity};
 use sottovoce_net::{Key, Multiaddr};
 use sottovoce_privacy::Ledger;
 use sottovoce_run::peer::{One, PeerFile, hex, is_learned, load};
-use sottovoce_run::registry::{Probe, Shard, Visitor, with_algorithm};
+use sottovoce_task::algorithms::{Access, Visitor, with_algorithm};
 use sottovoce_task::error::Mistake;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -107,10 +107,10 @@ struct Run<'a> {
 impl Visitor for Run<'_> {
     type Output = Result<(), Mistake>;
 
-    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A, _: Probe<A::State>) -> Self::Output {
+    fn visit<A: Algorithm>(self, algorithm: &A, access: Access<A>) -> Self::Output {
         let Run { arguments, file, one, identity } = self;
         if file.pull_limit.is_some() && <A::Letter<'_> as Wire>::EXISTS {
-            let name = one.loaded.task.algorithm.name();
+            let name = one.loaded.task.algorithm.name;
             let what =
                 format!("pull-limit is for algorithms that post, and {name} writes letters; accepted: no pull-limit");
             return Err(Mistake::file(&file.source, what));
@@ -127,8 +127,9 @@ impl Visitor for Run<'_> {
         let id = identity.id().to_bytes();
         let seed = u64::from_le_bytes(id[id.len() - 8..].try_into().expect("a key has more than eight bytes"));
         let rules = rules(file, one, seed);
-        let node = Node::open(algorithm, one.shard(), group, rules, &owner(one, &identity), disk)
-            .map_err(|fault| Mistake::file(&file.store, fault.to_string()))?;
+        let node =
+            Node::open(algorithm, (access.data)(&one.loaded, one.me), group, rules, &owner(one, &identity), disk)
+                .map_err(|fault| Mistake::file(&file.store, fault.to_string()))?;
         // PRIVACY: the store has its first record, and nothing was released yet.
         budget::bind_peer(file)?;
         let settings = Settings {

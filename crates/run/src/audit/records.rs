@@ -4,7 +4,7 @@ use sottovoce_algorithms::Loss;
 use sottovoce_core::Coin;
 use sottovoce_privacy::sensitivity::Norm;
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::Algorithm;
+use sottovoce_task::task::Leaves;
 
 /// A record, and what is special about it.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ pub(super) fn extremes(loaded: &Loaded) -> Vec<[Record; 2]> {
     let record = |what, length, y| Record { what, x: axis(length), y };
     let steep = if loaded.problem.loss == Loss::Squared { 1e6 } else { 1.0 };
     let turned = "both features and label turned";
-    if loaded.task.algorithm == Algorithm::InputPerturbation {
+    if loaded.task.algorithm.leaves == Leaves::NoisyData {
         return vec![[record(turned, bound, 1.0), record(turned, -bound, -1.0)]];
     }
     let (within, beyond) = ("the label turned, on the bound", "the label turned, beyond the bound");
@@ -69,8 +69,8 @@ pub(super) fn extremes(loaded: &Loaded) -> Vec<[Record; 2]> {
 /// The largest |x| that the task declares; on an axis it is the same in every norm.
 fn bound(loaded: &Loaded) -> f64 {
     let privacy = loaded.task.privacy.expect("only private tasks are audited");
-    match loaded.task.algorithm {
-        Algorithm::InputPerturbation => privacy.clip,
+    match loaded.task.algorithm.leaves {
+        Leaves::NoisyData => privacy.clip,
         _ => privacy.feature_bound(&loaded.task),
     }
 }

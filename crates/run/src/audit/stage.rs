@@ -1,12 +1,12 @@
 //! A task as an audit runs it: every message witnessed, every release recorded or repeated, one agent's data changed.
 
-use crate::registry::{Probe, Visitor, with_algorithm};
 use crate::{private, train};
-use sottovoce_algorithms::{Dataset, Points, Problem, Shard};
+use sottovoce_algorithms::{Dataset, Points, Problem};
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Graph, Neighbours, PeerId, Reject};
 use sottovoce_privacy::audit::{Recording, Release, Replaying};
 use sottovoce_privacy::{Exhausted, Ledger, Simulated};
 use sottovoce_sim::{Settings, Simulation};
+use sottovoce_task::algorithms::{Access, Visitor, with_algorithm};
 use sottovoce_task::load::Loaded;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -59,6 +59,20 @@ impl Altered {
         labels[record] = y;
         Altered { agent, features, labels }
     }
+
+    /// The task with these points in the place of the agent's own.
+    fn applied_to(&self, loaded: &Loaded) -> Loaded {
+        let own = &loaded.problem.data;
+        let mut data = Dataset::new(own.dimension());
+        for id in (0..loaded.problem.agents() as u32).map(PeerId) {
+            let points = own.points(id);
+            match id == self.agent {
+                true => data.push_agent(&self.features, &self.labels),
+                false => data.push_agent(points.features, points.labels),
+            }
+        }
+        Loaded { problem: Problem { data, ..loaded.problem.clone() }, ..loaded.clone() }
+    }
 }
 
 /// Runs the task with this noise, and remembers everything.
@@ -73,7 +87,9 @@ pub(super) fn replay(loaded: &Loaded, recorded: &[Witnessed], altered: Option<&A
 }
 
 fn run(loaded: &Loaded, altered: Option<&Altered>, noise: &(dyn Fn(PeerId) -> Simulated + Sync)) -> Outcome {
-    let work = || with_algorithm(loaded, loaded.task.algorithm, Run { loaded, altered, noise });
+    let altered = altered.map(|altered| altered.applied_to(loaded));
+    let loaded = altered.as_ref().unwrap_or(loaded);
+    let work = || with_algorithm(loaded, loaded.task.algorithm, Run { loaded, noise });
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(mistake)) => Err(mistake.to_string()),
@@ -88,15 +104,14 @@ fn run(loaded: &Loaded, altered: Option<&Altered>, noise: &(dyn Fn(PeerId) -> Si
 
 struct Run<'a> {
     loaded: &'a Loaded,
-    altered: Option<&'a Altered>,
     noise: &'a (dyn Fn(PeerId) -> Simulated + Sync),
 }
 
 impl Visitor for Run<'_> {
     type Output = Outcome;
 
-    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A, _: Probe<A::State>) -> Outcome {
-        let Run { loaded, altered, noise } = self;
+    fn visit<A: Algorithm>(self, algorithm: &A, access: Access<A>) -> Outcome {
+        let Run { loaded, noise } = self;
         let (problem, task) = (&loaded.problem, &loaded.task);
         let settings = Settings {
             clock: task.run.clock,
@@ -107,16 +122,7 @@ impl Visitor for Run<'_> {
         };
         let plan = loaded.plan.as_ref().expect("a private task has a plan");
         let gates = |id| private::gate_with(problem, plan, id, noise(id));
-        let data = |id: PeerId| {
-            let shard = problem.shard(id);
-            match altered {
-                Some(altered) if altered.agent == id => {
-                    let points = Points { features: &altered.features, labels: &altered.labels, ..shard.points };
-                    Shard { points, ..shard }
-                }
-                _ => shard,
-            }
-        };
+        let data = |id: PeerId| (access.data)(loaded, id);
         let witness = Witness(algorithm);
         let mut simulation = Simulation::start_behind(gates, &witness, &problem.graph, data, &settings)
             .map_err(|Exhausted| "an agent could not release what it starts with".to_owned())?;

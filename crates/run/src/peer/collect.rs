@@ -11,10 +11,10 @@ use sottovoce_core::{Graph, PeerId, Reject, Rows};
 use sottovoce_privacy::Ledger;
 use sottovoce_report::training::Sample;
 use sottovoce_sim::Counters;
+use sottovoce_task::algorithms::local;
 use sottovoce_task::error::Mistake;
 use sottovoce_task::folder::Folder;
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::Algorithm;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -72,7 +72,7 @@ pub fn write(
     };
     let told = Told {
         origin: if reveal.is_some() { Origin::Revealed } else { Origin::Peers },
-        algorithm: facts.algorithm.name(),
+        algorithm: facts.algorithm.name,
         models: &models,
         // Only what was really told.
         is_told: gathered.iter().map(|peer| peer.model.is_some()).collect(),
@@ -87,15 +87,16 @@ pub fn write(
     };
     let Some(loaded) = reveal else { return run_folder::write_told(folder, facts, &told, vec![command]) };
     let trained = revealed(facts, &told, loaded, gathered);
-    let alone = match loaded.task.algorithm {
-        Algorithm::Local => None,
-        _ => Some(train::train(loaded, Algorithm::Local, 1, &mut |_| ControlFlow::Continue(())).map_err(|halt| {
-            match halt {
-                Halt::Mistake(mistake) => mistake,
-                Halt::Interrupted => Mistake::new(halt.to_string()),
-            }
-        })?),
-    };
+    let alone =
+        match *loaded.task.algorithm == local::DESCRIPTION {
+            true => None,
+            false => Some(train::train(loaded, &local::DESCRIPTION, 1, &mut |_| ControlFlow::Continue(())).map_err(
+                |halt| match halt {
+                    Halt::Mistake(mistake) => mistake,
+                    Halt::Interrupted => Mistake::new(halt.to_string()),
+                },
+            )?),
+        };
     let runs: Vec<&Trained> = alone.iter().chain([&trained]).collect();
     run_folder::write_revealed(folder, facts, &told, loaded, &runs, vec![command])
 }
@@ -127,7 +128,7 @@ fn revealed(facts: &PublicFacts, told: &Told<'_>, loaded: &Loaded, gathered: &[G
     let homes =
         gathered.iter().all(|peer| peer.home.is_some()).then(|| rows(facts, gathered, |peer| peer.home.as_ref()));
     Trained {
-        algorithm: told.algorithm,
+        algorithm: facts.algorithm,
         name: facts.run_name.clone(),
         home: homes.map(|homes| HomeModels { scores: scores_of(&homes), models: homes }),
         scores: model_scores,

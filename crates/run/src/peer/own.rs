@@ -1,14 +1,13 @@
 //! What a peer makes of what it knows, for its owner: its model, what it told, the model it keeps at home.
 
 use super::problem::{One, is_learned};
-use crate::registry::{Probe, Visitor, with_algorithm};
 use crate::{learned, private};
-use sottovoce_algorithms::Shard;
 use sottovoce_algorithms::personal::{boosting::Bits, graph::Links};
 use sottovoce_core::{Algorithm, CannotResume, Coin, Cx, Neighbours, Outbox, PeerId, Posts, Rows, Time, UNHEARD};
 use sottovoce_privacy::{Gate, Ledger, Simulated};
+use sottovoce_task::algorithms::{Access, Visitor, with_algorithm};
 use sottovoce_task::error::Mistake;
-use sottovoce_task::task::Algorithm as AlgorithmName;
+use sottovoce_task::task::Leaves;
 
 /// What a store holds of the agent itself.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +60,7 @@ impl One {
     /// graph is learned, its model to whoever asks; without privacy letters tell the model, too. Who learns alone tells nothing.
     pub fn told_model(&self, saved: Saved<'_>, heard: &[Heard<'_>]) -> Result<Option<Vec<f64>>, Mistake> {
         let task = &self.loaded.task;
-        if task.algorithm == AlgorithmName::Local {
+        if task.algorithm.leaves == Leaves::Nothing {
             return Ok(None);
         }
         if task.privacy.is_some() && !is_learned(task) {
@@ -82,7 +81,7 @@ impl One {
     pub fn home_model(&self, saved: Saved<'_>, heard: &[Heard<'_>]) -> Result<Option<Vec<f64>>, Mistake> {
         let loaded = &self.loaded;
         let home = loaded.task.privacy.and_then(|privacy| privacy.home);
-        let Some(home) = home.filter(|_| loaded.task.algorithm != AlgorithmName::Local) else { return Ok(None) };
+        let Some(home) = home.filter(|_| loaded.task.algorithm.leaves != Leaves::Nothing) else { return Ok(None) };
         let home = home.check().map_err(|error| Mistake::file(&loaded.task.source, error.to_string()))?;
         let peers = loaded.problem.graph.peers(self.me);
         let mut sizes = vec![0; loaded.names.len()];
@@ -141,7 +140,7 @@ struct Recall<'a> {
 impl Visitor for Recall<'_> {
     type Output = Result<Recalled, CannotResume>;
 
-    fn visit<A: for<'d> Algorithm<Data<'d> = Shard<'d>>>(self, algorithm: &A, probe: Probe<A::State>) -> Self::Output {
+    fn visit<A: Algorithm>(self, algorithm: &A, access: Access<A>) -> Self::Output {
         let Recall { one, saved, heard } = self;
         let peers = one.loaded.problem.graph.peers(one.me);
         let names = &one.loaded.names;
@@ -163,7 +162,7 @@ impl Visitor for Recall<'_> {
             outbox: &mut outbox,
         };
         let neighbours = if same { Neighbours::Same } else { Neighbours::Changed };
-        let state = algorithm.resume(saved.state, neighbours, one.shard(), &mut cx)?;
+        let state = algorithm.resume(saved.state, neighbours, (access.data)(&one.loaded, one.me), &mut cx)?;
         let owned = |(peer, weight, model): (PeerId, f64, Option<&[f64]>)| {
             let model = model.map(<[f64]>::to_vec);
             Correspondent { peer, weight, model }
@@ -171,9 +170,9 @@ impl Visitor for Recall<'_> {
         let posted: &[f64] = if versions.count() > 0 { versions.row(mine as usize) } else { &[] };
         Ok(Recalled {
             model: algorithm.model(&state, posted).to_vec(),
-            links: probe.links.map(|links| links(&state).clone()),
-            correspondents: probe.heard.map(|heard| heard(&state).into_iter().map(owned).collect()),
-            bits: probe.bits.map(|bits| bits(&state)),
+            links: access.links.map(|links| links(&state).clone()),
+            correspondents: access.heard.map(|heard| heard(&state).into_iter().map(owned).collect()),
+            bits: access.bits.map(|bits| bits(&state)),
         })
     }
 }

@@ -10,7 +10,7 @@ use sottovoce_task::error::{Mistake, quote};
 use sottovoce_task::known::Known;
 use sottovoce_task::load::{Loaded, in_its_own_features};
 use sottovoce_task::rows::{At, Names, Place};
-use sottovoce_task::task::{Algorithm, Boosting, GraphSource, Points, Predictors, Schedule, Step, Task, Test};
+use sottovoce_task::task::{GraphSource, Points, Schedule, Task, Test};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -125,44 +125,16 @@ pub fn check_task(task: &Task) -> Result<(), Mistake> {
              schedule = \"uniform\"",
         );
     }
-    if let Algorithm::Admm(admm) = task.algorithm
-        && admm.penalty.is_none()
-    {
-        return refuse(
-            "admm.penalty is missing, and its default needs everyone's edges; accepted for peers: admm.penalty = a number",
-        );
-    }
-    if let Some(boosting) = task.boosting.filter(|_| task.algorithm == Algorithm::FrankWolfe) {
-        check_boosting(task, &boosting)?;
+    let Some(refuses) = task.algorithm.on_peers else {
+        return refuse(&format!("{} runs in the simulator alone", task.algorithm.name));
+    };
+    if let Some(what) = refuses(task) {
+        return refuse(what);
     }
     if task.model.points_max.is_none() {
         return refuse(
             "model.points-max is missing, and no peer knows the largest number of points; accepted for peers: \
              model.points-max = a number that all agree on",
-        );
-    }
-    Ok(())
-}
-
-/// The same for boosting.
-fn check_boosting(task: &Task, boosting: &Boosting) -> Result<(), Mistake> {
-    let refuse = |what: &str| Err(Mistake::file(&task.source, what));
-    if boosting.range.is_none() && boosting.predictors != Predictors::Columns {
-        return refuse(
-            "boosting.range is missing, and its default needs everyone's points; accepted for peers: boosting.range = two numbers \
-             that all agree on, or predictors = \"columns\"",
-        );
-    }
-    if boosting.step == Step::GlobalClock {
-        return refuse(
-            "boosting.step = \"global-clock\" needs a clock that all peers share, and there is none; accepted for peers: \
-             \"local-clock\" or \"descent\"",
-        );
-    }
-    if task.run.tolerance.is_some() {
-        return refuse(
-            "run.tolerance of frank-wolfe is about everyone's gaps together, which no peer knows; accepted for peers: \
-             run.wakes-per-agent",
         );
     }
     Ok(())

@@ -184,10 +184,9 @@ fn optimum(loaded: &Loaded) -> Option<f64> {
 
 /// Proposition 1: E[Q(t)] - Q* <= (1 - sigma / (n L_max))^t (Q(0) - Q*), for coordinate descent without faults.
 fn bound(loaded: &Loaded, run: &Trained, optimum: f64) -> Option<Vec<(f64, f64)>> {
-    let rate = objective::proposition_1_rate(&loaded.problem).filter(|rate| *rate < 1.0)?;
+    let rate = run.algorithm.rate?(&loaded.problem).filter(|rate| *rate < 1.0)?;
     let first = run.samples.first()?.objective? - optimum;
     let exact = loaded.task.privacy.is_none() && loaded.task.faults.is_none();
-    let wanted = run.algorithm == "coordinate-descent" && exact;
     let at = |wakes: u64| (wakes as f64, optimum + libm::pow(rate, wakes as f64) * first);
-    wanted.then(|| run.samples.iter().map(|sample| at(sample.wakes)).collect())
+    exact.then(|| run.samples.iter().map(|sample| at(sample.wakes)).collect())
 }

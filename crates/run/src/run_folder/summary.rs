@@ -11,7 +11,7 @@ use serde::Serialize;
 use sottovoce_algorithms::personal::boosting::Bits;
 use sottovoce_core::Graph;
 use sottovoce_privacy::{Accountant, Sum};
-use sottovoce_task::task::Algorithm;
+use sottovoce_task::task::Leaves;
 use std::collections::BTreeMap;
 
 /// The figures of a run.
@@ -163,7 +163,7 @@ impl Summary {
             None => told.ledgers.iter().map(|ledger| Sum.epsilon(ledger, 0.0)).fold(0.0, f64::max).into(),
         };
         // Who learns alone releases nothing, so there is no noise that could be simulated.
-        let noisy = facts.privacy.is_some() && facts.algorithm != Algorithm::Local;
+        let noisy = facts.privacy.is_some() && facts.algorithm.leaves != Leaves::Nothing;
         Summary {
             name: facts.name.clone(),
             algorithm: told.algorithm,

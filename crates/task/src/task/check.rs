@@ -10,10 +10,16 @@ use toml::de::{DeTable, DeValue};
 /// On which line each key of a task file stands.
 pub struct Lines<'f> {
     file: &'f Path,
+    keys: &'static [Key],
     lines: HashMap<String, u64>,
 }
 
 impl Lines<'_> {
+    /// What a key that is missing would accept, as the end of a message.
+    pub fn accepted(&self, path: &str) -> String {
+        keys::find_in(self.keys, path).map_or(String::new(), |key| format!("; accepted: {}", key.kind))
+    }
+
     /// A mistake at a key, or of the file when the key is absent.
     pub fn mistake(&self, path: &str, what: impl Into<String>) -> Mistake {
         match self.lines.get(path) {
@@ -30,7 +36,7 @@ pub fn check<'f>(text: &str, file: &'f Path, keys: &'static [Key]) -> Result<Lin
     walk.table(table.get_ref(), "");
     match walk.first {
         Some((_, mistake)) => Err(mistake),
-        None => Ok(Lines { file, lines: walk.lines }),
+        None => Ok(Lines { file, keys, lines: walk.lines }),
     }
 }
 

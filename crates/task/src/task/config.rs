@@ -17,20 +17,33 @@ macro_rules! config {
     )*};
 }
 
-config! {
-    Config {
-        name: String,
-        algorithm: String,
-        data: DataConfig,
-        graph: GraphConfig,
-        model: ModelConfig,
-        admm: AdmmConfig,
-        boosting: BoostingConfig,
-        run: RunConfig,
-        faults: FaultsConfig,
-        privacy: PrivacyConfig,
-    }
+/// The whole file. What is left over are the sections that only one algorithm reads; all keys have been checked before.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct Config {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) algorithm: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) data: Option<DataConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) graph: Option<GraphConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<ModelConfig>,
+    #[serde(flatten)]
+    pub(super) own: super::Own,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) boosting: Option<BoostingConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) run: Option<RunConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) faults: Option<FaultsConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) privacy: Option<PrivacyConfig>,
+}
 
+config! {
     DataConfig {
         train: String,
         test: String,
@@ -76,11 +89,6 @@ config! {
         constant: f64,
         points_max: u64,
         start: Start,
-    }
-
-    AdmmConfig {
-        penalty: f64,
-        inner: NumberOrWord,
     }
 
     BoostingConfig {

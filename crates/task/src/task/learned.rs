@@ -2,7 +2,7 @@
 
 use super::check::Lines;
 use super::config::{self, BoostingConfig, GraphConfig, ModelStep, NumberOrWord};
-use super::{Algorithm, GraphSource, Mistake, Model};
+use super::{Description, GraphSource, Mistake, Model, Wish};
 use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::Loss;
 pub use sottovoce_algorithms::personal::graph::Turns;
@@ -91,23 +91,13 @@ const RADIUS_DEFAULT: f64 = 10.0;
 const LOCAL_ROUNDS_DEFAULT: u32 = 1000;
 /// kappa when a task does not say; the authors' code has 10, the thesis 5.
 const SAMPLE_DEFAULT: u32 = 10;
-/// mu and lambda_3 for boosting when a task does not say: from the thesis' grid, tuned on moons of other seeds.
-pub const BOOSTING_DEFAULTS: (f64, f64) = (1.0, 10.0);
-/// The same for linear models, whose losses are means and not logs of sums: tuned on synthetic linear tasks of 10 and 50 features. With a
-/// trade-off of 1 losses weigh so little that everyone agrees with everyone.
-pub const LINEAR_DEFAULTS: (f64, f64) = (5.0, 0.1);
 /// Turns when a task does not say: those of the authors' code for the moons, with a longer first graph.
 const TURNS_DEFAULT: Turns = Turns { graph_first: 20.0, models: 20.0, graph: 10.0 };
-
-/// mu and lambda_3 when a task with a learned graph does not say.
-pub(super) fn defaults(algorithm: Algorithm) -> (f64, f64) {
-    if algorithm == Algorithm::FrankWolfe { BOOSTING_DEFAULTS } else { LINEAR_DEFAULTS }
-}
 
 /// Resolves `[boosting]` where something is boosted: by the task itself, or beside it for comparison.
 pub(super) fn boosting(
     config: BoostingConfig,
-    algorithm: Algorithm,
+    algorithm: &Description,
     source: &GraphSource,
     model: &Model,
     lines: &Lines<'_>,
@@ -123,7 +113,7 @@ pub(super) fn boosting(
             "boosting.range is for stumps, and with predictors = \"columns\" there are none; accepted: one of the two";
         return Err(lines.mistake("boosting.range", what));
     }
-    Ok((algorithm == Algorithm::FrankWolfe || learned).then(|| Boosting {
+    Ok((algorithm.boosts || learned).then(|| Boosting {
         predictors,
         range: config.range,
         radius: config.radius.unwrap_or(RADIUS_DEFAULT),
@@ -135,13 +125,13 @@ pub(super) fn boosting(
 /// The graph's keys; `path` makes them absolute.
 pub(super) fn graph(
     config: &GraphConfig,
-    algorithm: Algorithm,
+    algorithm: &Description,
     mut path: impl FnMut(&str, &str) -> Result<PathBuf, Mistake>,
 ) -> Result<Learned, Mistake> {
     let mut file = |written: &Option<String>, key: &str| written.as_ref().map(|file| path(file, key)).transpose();
     Ok(Learned {
         sample: config.sample.unwrap_or(SAMPLE_DEFAULT),
-        sparsity: config.sparsity.unwrap_or(defaults(algorithm).1),
+        sparsity: config.sparsity.unwrap_or(algorithm.learned_graph.map_or(1.0, |defaults| defaults.sparsity)),
         strength: config.strength.unwrap_or(1.0),
         turns: Turns {
             graph_first: config.first_wakes.unwrap_or(TURNS_DEFAULT.graph_first),
@@ -154,43 +144,22 @@ pub(super) fn graph(
     })
 }
 
-/// Refuses what boosting and learned graphs cannot be combined with.
+/// Refuses what learned graphs cannot be combined with.
 pub(super) fn check(
-    algorithm: Algorithm,
-    source: &GraphSource,
-    model: &Model,
+    algorithm: &Description,
+    wish: &Wish<'_>,
     start: Option<config::Start>,
     tolerance: bool,
-    private: bool,
     lines: &Lines<'_>,
 ) -> Result<(), Mistake> {
-    let boosted = algorithm == Algorithm::FrankWolfe;
-    if boosted && !matches!(model.loss, Loss::Logistic | Loss::SmoothedHinge) {
-        let what = "frank-wolfe boosts classifiers by a loss of its own, and model.loss is that of the linear models beside \
-                    it; accepted: model.loss = \"logistic\" or \"smoothed-hinge\"";
-        return Err(lines.mistake("model.loss", what));
-    }
-    if boosted && start.is_some() {
-        let what = "model.start has no meaning for frank-wolfe, which starts at zero on a known graph and from boosting \
-                    alone where the graph is learned; accepted: no model.start";
-        return Err(lines.mistake("model.start", what));
-    }
-    let GraphSource::Learned(learned) = source else { return Ok(()) };
-    if !boosted && algorithm != Algorithm::CoordinateDescent {
-        let what = format!(
-            "{} needs a graph that is known; accepted with kind = \"learned\": algorithm = \"coordinate-descent\" or \
-             \"frank-wolfe\"",
-            algorithm.name()
-        );
-        return Err(lines.mistake("graph.kind", what));
-    }
-    if learned.model_step == ModelStep::Newton && (boosted || private) {
+    let GraphSource::Learned(learned) = wish.graph else { return Ok(()) };
+    if learned.model_step == ModelStep::Newton && (algorithm.boosts || wish.private) {
         let what = "graph.model-step = \"newton\" is for linear models without noise; accepted with frank-wolfe and with [privacy]: \
                     \"gradient\", or no graph.model-step";
         return Err(lines.mistake("graph.model-step", what));
     }
     // A private run learns its first graph from nobody's data.
-    if start == Some(config::Start::Zero) && !private {
+    if start == Some(config::Start::Zero) && !wish.private {
         let what = "model.start = \"zero\" tells nobody who is like whom, so no graph can be learned from it; accepted with \
                     kind = \"learned\": \"local\"";
         return Err(lines.mistake("model.start", what));

@@ -1,18 +1,23 @@
 //! A task: what all agents agreed to learn. Typed, checked, resolved.
 //!
-//! A task file goes through three steps: every key and value is checked against [`crate::keys`], then read into
+//! A task file goes through three steps: every key and value is checked against the table of keys, then read into
 //! plain types, then resolved into a [`Task`] with every default filled in and every path absolute. After that
 //! nothing is checked again, except what only the data can tell.
 
 pub mod check;
 mod config;
+mod description;
 mod learned;
+mod own;
 mod privacy;
 mod resolve;
 mod write;
 
 use crate::error::Mistake;
-pub use learned::{BOOSTING_DEFAULTS, Boosting, LINEAR_DEFAULTS, Learned, Predictors, Step, Turns};
+use crate::keys::Key;
+pub use description::{Description, LearnedDefaults, Leaves, Wish, Yields, names_of};
+pub use learned::{Boosting, Learned, Predictors, Step, Turns};
+pub use own::Own;
 pub use privacy::{AccountantName, Home, Losses, Mechanism, NoiseKind, Privacy, Schedule, Warm};
 use resolve::required;
 use serde::{Deserialize, Serialize};
@@ -40,13 +45,15 @@ pub struct Task {
     /// What the report calls it.
     pub name: String,
     /// What the agents run.
-    pub algorithm: Algorithm,
+    pub algorithm: &'static Description,
     /// Whose points.
     pub data: Data,
     /// Who works with whom.
     pub graph: GraphTask,
     /// The objective.
     pub model: Model,
+    /// The values of the algorithm's own keys.
+    pub own: Own,
     /// How to boost; `None` where nothing is boosted.
     pub boosting: Option<Boosting>,
     /// How long.
@@ -55,55 +62,6 @@ pub struct Task {
     pub faults: Faults,
     /// What each agent may give away; `None`: everything.
     pub privacy: Option<Privacy>,
-}
-
-/// What the agents run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Algorithm {
-    /// Each agent alone.
-    Local,
-    /// Model propagation, by gossip.
-    ModelPropagation,
-    /// Collaborative learning by coordinate descent.
-    CoordinateDescent,
-    /// Collaborative learning by gossip ADMM.
-    Admm(Admm),
-    /// Boosting by decentralized Frank-Wolfe.
-    FrankWolfe,
-    /// The local-DP baseline: each agent alone, on a noisy copy of its data.
-    InputPerturbation,
-}
-
-impl Algorithm {
-    /// As it is written in a task file.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Algorithm::Local => "local",
-            Algorithm::ModelPropagation => "model-propagation",
-            Algorithm::CoordinateDescent => "coordinate-descent",
-            Algorithm::Admm(_) => "admm",
-            Algorithm::FrankWolfe => "frank-wolfe",
-            Algorithm::InputPerturbation => "input-perturbation",
-        }
-    }
-}
-
-/// The parameters of ADMM.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Admm {
-    /// rho; `None`: the default, filled in by [`crate::load::load`].
-    pub penalty: Option<f64>,
-    /// How each inner problem is solved.
-    pub inner: Inner,
-}
-
-/// How an inner problem of ADMM is solved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inner {
-    /// To machine precision.
-    Exact,
-    /// By this many gradient steps.
-    Steps(u32),
 }
 
 /// Whose points, and how they are prepared.
@@ -249,27 +207,19 @@ pub struct Run {
     pub seed: u64,
 }
 
+/// Resolves the text of a task file, whose keys and algorithms are those of the tables; relative paths start from the folder of `file`.
+pub fn from_text(
+    text: &str,
+    file: &Path,
+    keys: &'static [Key],
+    algorithms: &'static [&'static Description],
+) -> Result<Task, Mistake> {
+    let lines = check::check(text, file, keys)?;
+    let config: config::Config = toml::from_str(text).map_err(|error| check::syntax(text, file, &error))?;
+    resolve::resolve(config, file, &lines, algorithms)
+}
+
 impl Task {
-    /// Reads and resolves a task file.
-    pub fn read(file: &Path) -> Result<Task, Mistake> {
-        use std::io::Read;
-        let opened = std::fs::File::open(file).map_err(|error| Mistake::io(file, "read", &error))?;
-        let mut bytes = Vec::new();
-        opened.take(TASK_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| Mistake::io(file, "read", &error))?;
-        if bytes.len() as u64 > TASK_BYTES_MAX {
-            return Err(Mistake::file(file, format!("a task file has at most {TASK_BYTES_MAX} bytes")));
-        }
-        let text = String::from_utf8(bytes).map_err(|_| Mistake::file(file, "a task file is TOML in UTF-8"))?;
-        Task::parse(&text, file)
-    }
-
-    /// Resolves the text of a task file; relative paths start from the folder of `file`.
-    pub fn parse(text: &str, file: &Path) -> Result<Task, Mistake> {
-        let lines = check::check(text, file, crate::keys::KEYS)?;
-        let config: config::Config = toml::from_str(text).map_err(|error| check::syntax(text, file, &error))?;
-        resolve::resolve(config, file, &lines)
-    }
-
     /// Replaces the seed of the run.
     pub fn set_seed(&mut self, seed: u64) -> Result<(), Mistake> {
         if i64::try_from(seed).is_err() {

@@ -2,7 +2,7 @@
 
 use super::check::Lines;
 use super::config::{self, HomeConfig, HomeModelConfig, LossConfig, LossesConfig, PrivacyConfig, WarmConfig};
-use super::{Algorithm, Data, GraphSource, GraphTask, Mistake, Model, Normalize, required};
+use super::{Data, Description, GraphSource, GraphTask, Leaves, Mistake, Model, Normalize, required};
 use serde::{Deserialize, Serialize};
 pub use sottovoce_algorithms::personal::home::Home;
 use sottovoce_algorithms::{Loss, personal::descent::WarmStart};
@@ -148,24 +148,11 @@ pub(super) fn resolve(
     config: PrivacyConfig,
     start: Option<config::Start>,
     tolerance: bool,
-    task: (&Algorithm, &Data, &GraphTask, &Model),
+    task: (&Description, &Data, &GraphTask, &Model),
     lines: &Lines<'_>,
 ) -> Result<Privacy, Mistake> {
     let (algorithm, data, graph, model) = task;
     let refuse = |key: &str, what: String| Err(lines.mistake(key, what));
-    match algorithm {
-        Algorithm::CoordinateDescent | Algorithm::InputPerturbation | Algorithm::Local => {}
-        other => {
-            let name = other.name();
-            return refuse(
-                "algorithm",
-                format!(
-                    "{name} sends exact models, so it cannot be private; accepted with [privacy]: \"coordinate-descent\", \
-                     \"input-perturbation\" or \"local\""
-                ),
-            );
-        }
-    }
     let epsilon = required(config.epsilon, "privacy.epsilon", lines)?;
     let delta = required(config.delta, "privacy.delta", lines)?;
     let mechanism = config.mechanism.unwrap_or(Mechanism::Gaussian);
@@ -221,7 +208,7 @@ pub(super) fn resolve(
     let reach = reach(bound, model.intercept, mechanism, data.normalize);
     let clip = match (config.clip, model.loss) {
         (Some(clip), _) => clip,
-        (None, Loss::Squared) if *algorithm == Algorithm::CoordinateDescent => {
+        (None, Loss::Squared) if algorithm.leaves == Leaves::Updates => {
             return refuse(
                 "privacy",
                 "privacy.clip is missing, and gradients of the squared loss have no bound of their own; accepted: \

@@ -1,51 +1,60 @@
 //! From a task file as written to a [`Task`]: defaults, absolute paths, and what keys mean together.
 
 use super::check::Lines;
-use super::config::{self, Config, DataConfig, FaultsConfig, GraphConfig, ModelConfig, NumberOrWord, RunConfig};
+use super::config::{self, Config, DataConfig, FaultsConfig, GraphConfig, ModelConfig, RunConfig};
 use super::*;
 use crate::rows::Format;
 
-pub(super) fn resolve(config: Config, file: &Path, lines: &Lines<'_>) -> Result<Task, Mistake> {
+pub(super) fn resolve(
+    config: Config,
+    file: &Path,
+    lines: &Lines<'_>,
+    algorithms: &'static [&'static Description],
+) -> Result<Task, Mistake> {
     let folder = file.parent().unwrap_or(Path::new(""));
     let paths = Paths { folder, lines };
     let algorithm = required(config.algorithm, "algorithm", lines)?;
-    let admm = config.admm.unwrap_or_default();
-    let algorithm = match algorithm.as_str() {
-        "local" => Algorithm::Local,
-        "model-propagation" => Algorithm::ModelPropagation,
-        "coordinate-descent" => Algorithm::CoordinateDescent,
-        "frank-wolfe" => Algorithm::FrankWolfe,
-        "input-perturbation" => Algorithm::InputPerturbation,
-        "admm" => Algorithm::Admm(Admm { penalty: admm.penalty, inner: inner(admm.inner) }),
-        other => unreachable!("{other:?} is a known word without an algorithm"),
-    };
-    if algorithm == Algorithm::InputPerturbation && config.privacy.is_none() {
-        let what = "input-perturbation is about privacy; accepted: with a section [privacy]";
+    let algorithm: &'static Description =
+        algorithms.iter().find(|one| one.name == algorithm).expect("the table of keys lists these names");
+    if algorithm.leaves == Leaves::NoisyData && config.privacy.is_none() {
+        let what = format!("{} is about privacy; accepted: with a section [privacy]", algorithm.name);
         return Err(lines.mistake("algorithm", what));
     }
     let model_config = config.model.unwrap_or_default();
     let (start, trade_off) = (model_config.start, model_config.trade_off);
     let mut model = model(model_config, config.privacy.is_some(), lines)?;
-    if model.loss == Loss::Hinge && algorithm == Algorithm::CoordinateDescent {
-        let what = "model.loss = \"hinge\" is not smooth, so coordinate-descent cannot use it; accepted: model.loss = \
-                    \"smoothed-hinge\", or algorithm = \"admm\"";
-        return Err(lines.mistake("model.loss", what));
-    }
     let data = data(required(config.data, "data", lines)?, &paths)?;
     let graph_config = required(config.graph, "graph", lines)?;
     let said = [graph_config.strength, graph_config.model_wakes, graph_config.graph_wakes];
     let mut graph = graph(graph_config, algorithm, &paths)?;
-    if let (GraphSource::Learned(_), None) = (&graph.source, trade_off) {
-        model.trade_off = learned::defaults(algorithm).0;
+    if let (GraphSource::Learned(_), None, Some(defaults)) = (&graph.source, trade_off, algorithm.learned_graph) {
+        model.trade_off = defaults.trade_off;
     }
     let run_config = config.run.unwrap_or_default();
     let (tolerance, private) = (run_config.tolerance.is_some(), config.privacy.is_some());
-    learned::check(algorithm, &graph.source, &model, start, tolerance, private, lines)?;
+    let wish = Wish { graph: &graph.source, model: &model, says_start: start.is_some(), private };
+    if let Some((key, what)) = (algorithm.refuses)(&wish) {
+        return Err(lines.mistake(key, what));
+    }
+    if private && !algorithm.leaves.can_be_private() {
+        let others = names_of(algorithms, |one| one.leaves.can_be_private());
+        let name = algorithm.name;
+        let what = format!("{name} sends exact models, so it cannot be private; accepted with [privacy]: {others}");
+        return Err(lines.mistake("algorithm", what));
+    }
+    if matches!(graph.source, GraphSource::Learned(_)) && algorithm.learned_graph.is_none() {
+        let others = names_of(algorithms, |one| one.learned_graph.is_some());
+        let name = algorithm.name;
+        let what =
+            format!("{name} needs a graph that is known; accepted with kind = \"learned\": algorithm = {others}");
+        return Err(lines.mistake("graph.kind", what));
+    }
+    learned::check(algorithm, &wish, start, tolerance, lines)?;
     let boosting = learned::boosting(config.boosting.unwrap_or_default(), algorithm, &graph.source, &model, lines)?;
     let privacy = match config.privacy {
         None => None,
         Some(privacy) => {
-            let task = (&algorithm, &data, &graph, &model);
+            let task = (algorithm, &data, &graph, &model);
             Some(privacy::resolve(privacy, start, tolerance, task, lines)?)
         }
     };
@@ -63,6 +72,7 @@ pub(super) fn resolve(config: Config, file: &Path, lines: &Lines<'_>) -> Result<
         source: file.to_owned(),
         name: config.name.unwrap_or_else(|| "task".to_owned()),
         algorithm,
+        own: Own::of(algorithm, config.own),
         data,
         graph,
         model,
@@ -92,18 +102,9 @@ impl Paths<'_> {
 
 pub(super) fn required<T>(value: Option<T>, key: &str, lines: &Lines<'_>) -> Result<T, Mistake> {
     value.ok_or_else(|| {
-        let accepts = crate::keys::find(key).map_or(String::new(), |key| format!("; accepted: {}", key.kind));
         let section = key.rsplit_once('.').map_or("", |(section, _)| section);
-        lines.mistake(section, format!("{key} is missing{accepts}"))
+        lines.mistake(section, format!("{key} is missing{}", lines.accepted(key)))
     })
-}
-
-fn inner(inner: Option<NumberOrWord>) -> Inner {
-    match inner {
-        None => Inner::Steps(10),
-        Some(NumberOrWord::Integer(steps)) => Inner::Steps(steps.try_into().unwrap_or(u32::MAX)),
-        Some(_) => Inner::Exact,
-    }
 }
 
 fn model(config: ModelConfig, private: bool, lines: &Lines<'_>) -> Result<Model, Mistake> {
@@ -227,7 +228,7 @@ const GRAPH_PARAMETERS: &[(&str, &[&str])] = &[
     ("groups", &["learned"]),
 ];
 
-fn graph(config: GraphConfig, algorithm: Algorithm, paths: &Paths<'_>) -> Result<GraphTask, Mistake> {
+fn graph(config: GraphConfig, algorithm: &Description, paths: &Paths<'_>) -> Result<GraphTask, Mistake> {
     let lines = paths.lines;
     if config.edges.is_some() && config.kind.is_some() {
         return Err(lines.mistake("graph.kind", "graph.edges and graph.kind are both given; accepted: one of them"));

@@ -23,7 +23,8 @@ fn what_is_absent_has_the_documented_default() {
     let with_tolerance = parse(&format!("{SMALL}[run]\ntolerance = 1e-9\n")).expect("a task");
     assert_eq!((with_tolerance.run.wakes_per_agent, with_tolerance.run.tolerance), (200_000, Some(1e-9)));
     let admm = parse(&SMALL.replace("local", "admm")).expect("a task");
-    assert_eq!(admm.algorithm, Algorithm::Admm(Admm { penalty: None, inner: Inner::Steps(10) }));
+    assert_eq!(admm.own.get("admm.penalty"), None);
+    assert_eq!(admm.own.number("admm.inner"), Some(10.0));
 }
 
 #[test]
@@ -79,8 +80,8 @@ fn boosting_and_learned_graphs_have_their_defaults_and_read_back() {
         GraphSource::Learned(learned) => learned.sparsity,
         other => panic!("{other:?}"),
     };
-    assert_eq!((linear.model.trade_off, sparsity(&linear)), LINEAR_DEFAULTS);
-    assert_eq!((boosted.model.trade_off, sparsity(&boosted)), BOOSTING_DEFAULTS);
+    assert_eq!((linear.model.trade_off, sparsity(&linear)), (5.0, 0.1));
+    assert_eq!((boosted.model.trade_off, sparsity(&boosted)), (1.0, 10.0));
     let (predictors, step) = (Predictors::Stumps(200), Step::LocalClock);
     let defaults = Boosting { predictors, range: None, radius: 10.0, step, local_rounds: 1000 };
     assert_eq!([linear.boosting, boosted.boosting, known.boosting], [Some(defaults); 3]);
@@ -113,7 +114,7 @@ fn boosting_and_learned_graphs_have_their_defaults_and_read_back() {
 #[test]
 fn the_resolved_task_says_every_default() {
     let written = parse(&SMALL.replace("local", "admm")).expect("a task").to_toml();
-    for key in crate::keys::KEYS {
+    for key in &*crate::read::KEYS {
         use crate::keys::Kind;
         // What depends on data, on another choice, or is absent by default has nothing to say.
         let silent = [

@@ -1,7 +1,7 @@
 //! From a [`Task`] back to a task file, with every key explicit; and the fingerprint of a task.
 
 use super::config::*;
-use super::{Algorithm, GraphSource, Inner, Task, Test, Threshold};
+use super::{GraphSource, Task, Test, Threshold};
 use crate::error::Mistake;
 use sha2::{Digest, Sha256};
 use sottovoce_algorithms::Regularization;
@@ -80,7 +80,7 @@ impl Task {
         let faults = &self.faults;
         Ok(Config {
             name: Some(self.name.clone()),
-            algorithm: Some(self.algorithm.name().to_owned()),
+            algorithm: Some(self.algorithm.name.to_owned()),
             data: Some(data),
             graph: Some(self.graph_config(path)?),
             model: Some(ModelConfig {
@@ -95,21 +95,12 @@ impl Task {
                 points_max: self.model.points_max,
                 start: match self.model.start {
                     _ if self.privacy.is_some_and(|privacy| privacy.warm.is_some()) => Some(Start::Warm),
-                    _ if self.algorithm == Algorithm::FrankWolfe => None,
+                    _ if self.algorithm.boosts => None,
                     super::Start::Local => Some(Start::Local),
                     super::Start::Zero => Some(Start::Zero),
                 },
             }),
-            admm: match self.algorithm {
-                Algorithm::Admm(admm) => Some(AdmmConfig {
-                    penalty: admm.penalty,
-                    inner: Some(match admm.inner {
-                        Inner::Exact => NumberOrWord::Word("exact".to_owned()),
-                        Inner::Steps(steps) => NumberOrWord::Integer(steps.into()),
-                    }),
-                }),
-                _ => None,
-            },
+            own: self.own.clone(),
             boosting: self.boosting.map(|boosting| boosting.config()),
             run: Some(RunConfig {
                 wakes_per_agent: Some(self.run.wakes_per_agent),

@@ -1,0 +1,38 @@
+//! How a run reaches the agents of an algorithm, whichever it is.
+
+use crate::loaded::Loaded;
+use sottovoce_algorithms::Shard;
+use sottovoce_algorithms::personal::boosting::Bits;
+use sottovoce_algorithms::personal::graph::Links;
+use sottovoce_core::{Algorithm, PeerId};
+
+/// Something to do with an algorithm, whichever it is.
+pub trait Visitor {
+    /// What comes out.
+    type Output;
+
+    /// Does it.
+    fn visit<A: Algorithm>(self, algorithm: &A, access: Access<A>) -> Self::Output;
+}
+
+/// The data of an algorithm's agents, and what can be read from the states of some algorithms besides their models.
+pub struct Access<A: Algorithm> {
+    /// What an agent of a loaded task is lent at every call.
+    pub data: for<'d> fn(&'d Loaded, PeerId) -> A::Data<'d>,
+    /// The weights that an agent has learned.
+    pub links: Option<fn(&A::State) -> &Links>,
+    /// Whom it works with now, the weights of the edges to them, and their models as far as it has heard them.
+    pub heard: Option<for<'s> fn(&'s A::State) -> Heard<'s>>,
+    /// The bits that it has sent, where papers count bits.
+    pub bits: Option<fn(&A::State) -> Bits>,
+}
+
+/// Neighbours, their weights and their models.
+pub type Heard<'s> = Vec<(PeerId, f64, Option<&'s [f64]>)>;
+
+impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Access<A> {
+    /// Of an algorithm whose agents have points, and of whose states nothing is read.
+    pub fn to_points() -> Self {
+        Access { data: |loaded, agent| loaded.problem.shard(agent), links: None, heard: None, bits: None }
+    }
+}

@@ -1,0 +1,98 @@
+//! The table of algorithms: each is described once, in a file of its own, and has one line here.
+//!
+//! A file holds a [`Description`] and a function that builds the algorithm for a loaded task. An [`Algorithm`] is no trait object, because
+//! letters borrow from the bytes they came in: so whoever wants to run one, whichever it is, brings a [`Visitor`].
+
+mod access;
+mod learned_graph;
+
+pub mod admm;
+pub mod coordinate_descent;
+pub mod frank_wolfe;
+pub mod input_perturbation;
+pub mod local;
+pub mod model_propagation;
+
+pub use access::{Access, Heard, Visitor};
+pub use learned_graph::joint;
+
+use crate::error::Mistake;
+use crate::loaded::Loaded;
+use crate::task::{Description, Leaves, Yields};
+use sottovoce_algorithms::ConfigError;
+
+/// One line for each algorithm: the list, their names, and who builds which.
+macro_rules! table {
+    ($($entry:ident,)*) => {
+        /// Every algorithm, in the order of the documents.
+        pub const TABLE: &[&Description] = &[$(&$entry::DESCRIPTION),*];
+
+        /// Their names.
+        pub const NAMES: &[&str] = &[$($entry::DESCRIPTION.name),*];
+
+        /// Builds an algorithm for a task, its own or another, and shows it to the visitor.
+        pub fn with_algorithm<V: Visitor>(
+            loaded: &Loaded,
+            algorithm: &Description,
+            visitor: V,
+        ) -> Result<V::Output, Mistake> {
+            $(if *algorithm == $entry::DESCRIPTION {
+                return $entry::build(loaded, visitor);
+            })*
+            unreachable!("{algorithm:?} is described, but not in the table")
+        }
+    };
+}
+
+table! {
+    local,
+    model_propagation,
+    coordinate_descent,
+    admm,
+    frank_wolfe,
+    input_perturbation,
+}
+
+/// An algorithm's refusal of its parameters, as a mistake of the task.
+fn refused(loaded: &Loaded) -> impl Fn(ConfigError) -> Mistake {
+    |error| Mistake::file(&loaded.task.source, error.to_string())
+}
+
+/// The table as the documentation shows it.
+pub fn markdown() -> String {
+    let mut text = String::from(
+        "| `algorithm` | an agent at a wake | yields | `kind = \"learned\"` | `[privacy]` | real peers |\n|---|---|---|---|---|---|\n",
+    );
+    for one in TABLE {
+        let yields = match one.yields {
+            Yields::ModelPerAgent => "a model per agent",
+            Yields::OneModel => "one model",
+            Yields::Estimate => "an estimate",
+            Yields::Nothing => "nothing",
+        };
+        let private = match one.leaves {
+            Leaves::Nothing => "nothing leaves",
+            Leaves::Exact => "no: exact values leave",
+            Leaves::Updates => "yes: updates with noise",
+            Leaves::NoisyData => "required: data with noise",
+        };
+        let yes = |can: bool| if can { "yes" } else { "no" };
+        let (learned, peers) = (yes(one.learned_graph.is_some()), yes(one.on_peers.is_some()));
+        text += &format!("| `{}` | {} | {yields} | {learned} | {private} | {peers} |\n", one.name, one.sentence);
+    }
+    text
+}
+
+/// The algorithms that yield some things, in lines for a command's help.
+pub fn help(yields: &[Yields]) -> String {
+    let listed = || TABLE.iter().filter(|one| yields.contains(&one.yields));
+    let width = listed().map(|one| one.name.len()).max().unwrap_or(0);
+    let mut text = String::from("Algorithms, and what an agent does at a wake:");
+    for one in listed() {
+        text += &format!("\n  {:width$}  {}", one.name, one.sentence);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

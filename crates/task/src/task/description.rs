@@ -1,0 +1,147 @@
+//! What everybody may ask about an algorithm, and what follows from a task that names it.
+//!
+//! An algorithm is described once, by a [`Description`] in [`crate::algorithms`]. Readers of tasks, runs, peers, audits and documents ask it;
+//! none of them knows an algorithm by name.
+
+use super::{GraphSource, Model, Own, Privacy, Task};
+use crate::keys::Key;
+use sottovoce_algorithms::Problem;
+use sottovoce_core::Graph;
+use sottovoce_privacy::Plan;
+use sottovoce_privacy::calibrate::Uncalibrated;
+use std::fmt;
+
+/// An algorithm as a task, a run and a document know it. [`Description::PLAIN`] is where a new one starts.
+#[derive(Clone, Copy)]
+pub struct Description {
+    /// As it is written in a task file.
+    pub name: &'static str,
+    /// What an agent does at a wake, in a sentence without its full stop.
+    pub sentence: &'static str,
+    /// What comes of a run.
+    pub yields: Yields,
+    /// What others can see of an agent.
+    pub leaves: Leaves,
+    /// Whether agents act when their clocks tick. Others are done when they have started.
+    pub acts: bool,
+    /// Whether models weigh base predictors, which then stand in the place of features; the tolerance of a run bounds their duality gap.
+    pub boosts: bool,
+    /// What a task whose graph is learned does not say; `None`: the graph must be known.
+    pub learned_graph: Option<LearnedDefaults>,
+    /// By which factor the expected distance to the minimum falls at a wake, where a theorem says so and nothing goes wrong.
+    pub rate: Option<fn(&Problem) -> Option<f64>>,
+    /// What real peers cannot run, and why, in words that say what they can; `None`: they cannot run it at all.
+    pub on_peers: Option<fn(&Task) -> Option<&'static str>>,
+    /// The keys of its own section of a task file.
+    pub keys: &'static [Key],
+    /// Fills in the defaults of these keys, as far as the task alone can tell them.
+    pub own_defaults: fn(&mut Own),
+    /// Refuses what it cannot be combined with: the key and the reason, in words that say what is accepted.
+    pub refuses: fn(&Wish<'_>) -> Option<(&'static str, String)>,
+    /// Fills in what only the graph can tell.
+    pub complete: fn(&mut Task, &Graph),
+    /// The releases of each agent that has data and a neighbour, with the least noise that keeps the budget.
+    pub plan: fn(&Task, &Privacy, &Problem) -> Result<Plan, Uncalibrated>,
+}
+
+/// What comes of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Yields {
+    /// A model for each agent.
+    ModelPerAgent,
+    /// One model for all.
+    OneModel,
+    /// A statistic of everybody's data.
+    Estimate,
+    /// Nothing that is kept.
+    Nothing,
+}
+
+/// What others can see of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaves {
+    /// Nothing at all.
+    Nothing,
+    /// Exact values: it cannot be private.
+    Exact,
+    /// Models after each update. With `[privacy]` an update is a clipped gradient with noise.
+    Updates,
+    /// A copy of the data with noise, once: there must be a `[privacy]`.
+    NoisyData,
+}
+
+impl Leaves {
+    /// Whether a task may promise privacy with it.
+    pub fn can_be_private(self) -> bool {
+        self != Leaves::Exact
+    }
+}
+
+/// What a task with a learned graph takes when it does not say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LearnedDefaults {
+    /// mu.
+    pub trade_off: f64,
+    /// lambda_3.
+    pub sparsity: f64,
+}
+
+/// What a task wants of its algorithm, before it is all resolved.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish<'t> {
+    /// Who works with whom.
+    pub graph: &'t GraphSource,
+    /// The objective.
+    pub model: &'t Model,
+    /// Whether the task says how models start.
+    pub says_start: bool,
+    /// Whether there is a `[privacy]`.
+    pub private: bool,
+}
+
+impl Description {
+    /// An algorithm that gives each agent a model over a known graph, by exact messages, and has no keys of its own.
+    pub const PLAIN: Description = Description {
+        name: "",
+        sentence: "",
+        yields: Yields::ModelPerAgent,
+        leaves: Leaves::Exact,
+        acts: true,
+        boosts: false,
+        learned_graph: None,
+        rate: None,
+        on_peers: Some(|_| None),
+        keys: &[],
+        own_defaults: |_| (),
+        refuses: |_| None,
+        complete: |_, _| (),
+        plan: |_, _, _| Ok(Plan::nothing()),
+    };
+
+    /// What a report calls a run of it.
+    pub fn in_words(&self) -> String {
+        self.name.replace('-', " ")
+    }
+}
+
+impl PartialEq for Description {
+    fn eq(&self, other: &Description) -> bool {
+        self.name == other.name
+    }
+}
+
+impl fmt::Debug for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Names as a message lists them: `"a", "b" or "c"`.
+pub fn names_of(table: &[&Description], which: impl Fn(&Description) -> bool) -> String {
+    let names: Vec<String> = table.iter().filter(|one| which(one)).map(|one| format!("\"{}\"", one.name)).collect();
+    match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,85 @@
+//! The values of the keys that only one algorithm reads.
+
+use super::Description;
+use crate::keys::Kind;
+use serde::de::{Deserialize, Deserializer};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use toml::Value;
+
+/// The values of an algorithm's own keys by their paths, such as `admm.penalty`, in the order of its description; none where
+/// nothing is known yet.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Own(Vec<(String, Option<Value>)>);
+
+impl Own {
+    /// The values that belong to an algorithm, with its defaults; what other algorithms would read is left out.
+    pub(super) fn of(algorithm: &Description, written: Own) -> Self {
+        let values = algorithm.keys.iter().filter(|key| key.kind != Kind::Table);
+        let mut own = Own(values.map(|key| (key.path.to_owned(), written.get(key.path).cloned())).collect());
+        (algorithm.own_defaults)(&mut own);
+        own
+    }
+
+    /// The value at a path.
+    pub fn get(&self, path: &str) -> Option<&Value> {
+        self.0.iter().find(|(other, _)| other == path).and_then(|(_, value)| value.as_ref())
+    }
+
+    /// The number at a path, whole or not.
+    pub fn number(&self, path: &str) -> Option<f64> {
+        match self.get(path)? {
+            Value::Integer(whole) => Some(*whole as f64),
+            Value::Float(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Replaces the value at a path, or puts it behind the others.
+    pub fn set(&mut self, path: &str, value: impl Into<Value>) {
+        let value = Some(value.into());
+        match self.0.iter_mut().find(|(other, _)| other == path) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((path.to_owned(), value)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Own {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        let sections = toml::Table::deserialize(reader)?;
+        let mut own = Own::default();
+        for (section, values) in sections {
+            if let Value::Table(values) = values {
+                own.0.extend(values.into_iter().map(|(key, value)| (format!("{section}.{key}"), Some(value))));
+            }
+        }
+        Ok(own)
+    }
+}
+
+/// A section of a task file, in the order of its keys.
+struct Section<'o>(Vec<(&'o str, &'o Value)>);
+
+impl Serialize for Section<'_> {
+    fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
+        writer.collect_map(self.0.iter().copied())
+    }
+}
+
+impl Serialize for Own {
+    fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
+        let mut sections: Vec<(&str, Section<'_>)> = Vec::new();
+        for (path, value) in self.0.iter().filter_map(|(path, value)| Some((path, value.as_ref()?))) {
+            let (section, key) = path.split_once('.').unwrap_or(("", path));
+            match sections.last_mut().filter(|(last, _)| *last == section) {
+                Some((_, Section(values))) => values.push((key, value)),
+                None => sections.push((section, Section(vec![(key, value)]))),
+            }
+        }
+        let mut map = writer.serialize_map(Some(sections.len()))?;
+        for (section, values) in &sections {
+            map.serialize_entry(section, values)?;
+        }
+        map.end()
+    }
+}
