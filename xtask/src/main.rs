@@ -1,8 +1,9 @@
-//! The project's own chores: `cargo xtask test`, `cargo xtask quick`, `cargo xtask mutants`, `cargo xtask soak`, `cargo xtask bench`.
+//! The project's own chores: `cargo xtask test`, `cargo xtask quick`, `cargo xtask mutants`, `cargo xtask walk-through`, `cargo xtask soak`, `cargo xtask bench`.
 
 mod mutants;
 mod programs;
 mod suite;
+mod walk_through;
 
 use programs::cargo;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,9 @@ Usage: cargo xtask CHORE
 
   test    formatting, lints, documentation and every test; what CI runs (a few minutes)
   quick   formatting, and the tests that take a few seconds each; for while you work (three minutes)
-  mutants the last part of it: mistakes made in a copy of the sources, each of which must be found; names choose some
+  mutants the last parts of it: mistakes made in a copy of the sources, each of which must be found; names choose some
+  walk-through
+          the algorithm that CONTRIBUTING.md adds, added to that copy and run
   soak    the long versions of the tests: 200 seeds of faults, larger problems, peers killed at every boundary, floods of a minute,
           ten million damaged inputs (an hour or two)
   bench   the cost of a wake against a bare loop; close other programs first (two minutes)
@@ -31,7 +34,8 @@ fn main() -> ExitCode {
             let ok = run("soak", cargo(&tests).env("SOTTOVOCE_SOAK", "1"));
             run("ten million damaged inputs", &mut cargo(&inputs)) && ok
         }
-        ["mutants", ref chosen @ ..] => mutants(chosen),
+        ["mutants", ref chosen @ ..] => in_a_copy("mutants", |root, target| mutants::run(root, target, chosen)),
+        ["walk-through"] => in_a_copy("walk-through", walk_through::run),
         ["bench"] => {
             run("bench", &mut cargo(&["bench", "--package", "sottovoce-sim", "--bench", "wake", "--bench", "graph"]))
         }
@@ -51,7 +55,8 @@ fn test() -> bool {
     ok &= suite::run(suite::Part::All);
     ok &= run("examples in the documentation", &mut cargo(&["test", "--release", "--workspace", "--doc"]));
     ok &= oracle();
-    mutants(&[]) && ok
+    ok &= in_a_copy("mutants", |root, target| mutants::run(root, target, &[]));
+    in_a_copy("walk-through", walk_through::run) && ok
 }
 
 fn formatting() -> bool {
@@ -68,17 +73,17 @@ fn tool(name: &str, words: &[&str]) -> bool {
     true
 }
 
-/// Mistakes made on purpose, in a copy of the sources below the target folder.
-fn mutants(chosen: &[&str]) -> bool {
-    eprintln!("== mutants");
+/// A chore in a copy of the sources below the target folder.
+fn in_a_copy(name: &str, chore: impl Fn(&Path, &Path) -> Result<(), String>) -> bool {
+    eprintln!("== {name}");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is inside the workspace");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     // The copy's builds share the target folder, wherever they run from.
     let target = std::path::absolute(&target).unwrap_or(target);
-    match mutants::run(root, &target, chosen) {
+    match chore(root, &target) {
         Ok(()) => true,
         Err(missed) => {
-            eprintln!("{missed}\nFAILED mutants");
+            eprintln!("{missed}\nFAILED {name}");
             false
         }
     }

@@ -7,7 +7,10 @@
 mod copy;
 mod show;
 
-use std::path::Path;
+pub use copy::COMMAND;
+
+use crate::walk_through;
+use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 /// The environment variable that chooses a mutant in the copy.
@@ -24,10 +27,13 @@ pub struct Mutant {
 }
 
 /// A change of one place of one file.
-struct Edit {
-    file: String,
-    find: String,
-    replace: String,
+pub struct Edit {
+    /// The file.
+    pub file: String,
+    /// What stands there, once.
+    pub find: String,
+    /// What shall stand there.
+    pub replace: String,
 }
 
 /// Who notices.
@@ -42,12 +48,20 @@ enum Shown {
 /// Makes the copy, builds it, and sees that the chosen mutants are found; all of them where none is chosen.
 pub fn run(root: &Path, target: &Path, chosen: &[&str]) -> Result<(), String> {
     let mut mutants = read(root)?;
-    let copy = copy::make(root, &target.join("mutants"), &mutants)?;
+    let copy = copy(root, target)?;
     if let Some(unknown) = chosen.iter().find(|name| mutants.iter().all(|mutant| mutant.name != **name)) {
         return Err(format!("there is no mutants/{unknown}.toml"));
     }
     mutants.retain(|mutant| chosen.is_empty() || chosen.contains(&mutant.name.as_str()));
     show::all(&copy, &mutants)
+}
+
+/// Makes the copy: the sources with all mutants, and with what the walk-through of CONTRIBUTING.md adds.
+pub fn copy(root: &Path, target: &Path) -> Result<PathBuf, String> {
+    let walk_through::Additions { edits, files } = walk_through::read(root)?;
+    let mut mutants = read(root)?;
+    mutants.push(Mutant { name: "walk-through".to_owned(), edits, shown: Vec::new() });
+    copy::make(root, &target.join("mutants"), &mutants, &files)
 }
 
 /// All mutants, in the order of their names.
@@ -128,8 +142,10 @@ mod tests {
     /// Sources move on; a mutant whose place is gone would be a mistake that nobody looks for any more.
     #[test]
     fn every_mutant_applies_exactly_once() {
-        let mutants = read(root()).expect("readable mutants");
+        let mut mutants = read(root()).expect("readable mutants");
         assert!(mutants.len() >= 20, "{} mutants", mutants.len());
+        let walk_through::Additions { edits, .. } = walk_through::read(root()).expect("a page");
+        mutants.push(Mutant { name: "walk-through".to_owned(), edits, shown: Vec::new() });
         copy::patched(root(), &mutants).unwrap_or_else(|error| panic!("{error}"));
         for mutant in &mutants {
             for shown in &mutant.shown {

@@ -19,12 +19,13 @@ pub fn mutant(name: &str) -> bool {
 }
 "#;
 
-/// Copies the sources to a folder, with the mutants in them. A file that is there already and is the same is left alone, so that
+/// Copies the sources to a folder, with the mutants in them, and new files beside them. A file that is there already and is the same is left alone, so that
 /// cargo builds only what has changed.
-pub fn make(root: &Path, copy: &Path, mutants: &[Mutant]) -> Result<PathBuf, String> {
-    let patched = patched(root, mutants)?;
+pub fn make(root: &Path, copy: &Path, mutants: &[Mutant], new: &[(String, String)]) -> Result<PathBuf, String> {
+    let mut patched = patched(root, mutants)?;
+    patched.extend_from_slice(new);
     let mut kept = BTreeSet::new();
-    for name in files(root, Path::new(""))? {
+    for name in files(root, Path::new(""))?.into_iter().chain(new.iter().map(|(file, _)| PathBuf::from(file))) {
         let original = root.join(&name);
         let content = match patched.iter().find(|(file, _)| Path::new(file) == name) {
             Some((_, text)) => text.clone().into_bytes(),
