@@ -2,7 +2,7 @@
 
 use crate::{Output, budget, plan, screen};
 use clap::{Subcommand, ValueEnum};
-use sottovoce_privacy::calibrate::{Noise, noise_multiplier};
+use sottovoce_privacy::calibrate::{NoiseKind, noise_multiplier};
 use sottovoce_privacy::{Accountant, Charge, Gaussian, Ledger, Optimal, Pld, Rdp, Sum, Theorem1, Tight};
 use sottovoce_report::plot::number;
 use sottovoce_report::training::bound_or_infinity;
@@ -134,14 +134,14 @@ impl Method {
         }
     }
 
-    fn covers(self, noise: Noise) -> bool {
-        !matches!((self, noise), (Method::Gaussian, Noise::Laplace) | (Method::Optimal, Noise::Gaussian))
+    fn covers(self, noise: NoiseKind) -> bool {
+        !matches!((self, noise), (Method::Gaussian, NoiseKind::Laplace) | (Method::Optimal, NoiseKind::Gaussian))
     }
 }
 
 /// The arguments, checked.
 struct Resolved {
-    noise: Noise,
+    noise: NoiseKind,
     steps: u64,
     delta: f64,
     method: Method,
@@ -150,8 +150,8 @@ struct Resolved {
 impl Releases {
     fn resolve(&self) -> Result<Resolved, Mistake> {
         let noise = match self.mechanism {
-            Mechanism::Gaussian => Noise::Gaussian,
-            Mechanism::Laplace => Noise::Laplace,
+            Mechanism::Gaussian => NoiseKind::Gaussian,
+            Mechanism::Laplace => NoiseKind::Laplace,
         };
         let (steps, delta, method) = (self.steps, self.delta, self.accountant);
         let steps = u64::try_from(steps)
@@ -159,7 +159,7 @@ impl Releases {
             .filter(|&steps| steps > 0)
             .ok_or_else(|| Mistake::new(format!("--steps is {steps}; accepted: a whole number from 1 to 2^64 - 1")))?;
         checked_delta(delta)?;
-        if noise == Noise::Gaussian && delta == 0.0 {
+        if noise == NoiseKind::Gaussian && delta == 0.0 {
             let why = "Gaussian noise has no guarantee without a delta";
             return Err(Mistake::new(format!("--delta is 0, but {why}; accepted: above 0 and below 1, or laplace")));
         }
@@ -219,13 +219,13 @@ impl Resolved {
 
     /// "1 000 releases with Laplace noise".
     fn releases(&self) -> String {
-        let noise = if self.noise == Noise::Gaussian { "Gaussian" } else { "Laplace" };
+        let noise = if self.noise == NoiseKind::Gaussian { "Gaussian" } else { "Laplace" };
         let plural = if self.steps == 1 { "" } else { "s" };
         format!("{} release{plural} with {noise} noise", number::count(self.steps))
     }
 
     fn sensitivity(&self) -> &'static str {
-        if self.noise == Noise::Gaussian {
+        if self.noise == NoiseKind::Gaussian {
             "L2 sensitivity (sigma / Delta_2)"
         } else {
             "L1 sensitivity (scale / Delta_1)"

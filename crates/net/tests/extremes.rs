@@ -6,12 +6,12 @@ mod support;
 use sottovoce_algorithms::joint::{DegreeTarget, Joint, LogDegree, Regularizer};
 use sottovoce_algorithms::personal::{
     admm::{Admm, AdmmConfig, Inner},
-    boosting::{self, Entries, FrankWolfe, FrankWolfeConfig, Packed, Step, StepSize},
+    boosting::{self, Entries, FrankWolfe, FrankWolfeConfig, Packed, SparseStep, StepSize},
     descent::{
         self, CoordinateDescent, CoordinateDescentConfig, DescentByLetters, PrivateCoordinateDescent,
         PrivateCoordinateDescentConfig, Start,
     },
-    exchange::{Kind, Letter},
+    exchange::{ExchangeKind as Kind, ExchangeLetter},
     graph::{Alternating, GraphLearning, GraphLearningConfig, GraphLetter, Placed, Theta, Turns},
     propagation::{ModelPropagation, ModelPropagationConfig},
 };
@@ -60,35 +60,35 @@ fn silent(_: &mut Coin, _: Option<&[u8]>) -> Vec<u8> {
 
 /// Model propagation and ADMM: answers in turn, or asks in turn, or says anything.
 fn gossip(coin: &mut Coin, got: Option<&[u8]>) -> Vec<u8> {
-    let heard = got.and_then(|bytes| Letter::decode(bytes).ok());
+    let heard = got.and_then(|bytes| ExchangeLetter::decode(bytes).ok());
     let (kind, number, vectors) = match heard {
-        Some(Letter { kind: Kind::Request, number, vectors, .. }) if coin.below(4) > 0 => {
+        Some(ExchangeLetter { kind: Kind::Request, number, vectors, .. }) if coin.below(4) > 0 => {
             (Kind::Reply, number, vectors)
         }
-        Some(Letter { number, .. }) if coin.below(3) > 0 => (Kind::Request, number + 1, 2),
+        Some(ExchangeLetter { number, .. }) if coin.below(3) > 0 => (Kind::Request, number + 1, 2),
         _ => {
             let kind = [Kind::Hello, Kind::Request, Kind::Reply][coin.below(3)];
             (kind, coin.below(4) as u64, 1 + coin.below(2) as u8)
         }
     };
-    bytes_of(Letter { kind, vectors, number, body: Numbers::Plain(&vector(coin, 2 * usize::from(vectors))) })
+    bytes_of(ExchangeLetter { kind, vectors, number, body: Numbers::Plain(&vector(coin, 2 * usize::from(vectors))) })
 }
 
 /// A model that grows into the ball, then steps that fill it.
 fn boosting(coin: &mut Coin, got: Option<&[u8]>) -> Vec<u8> {
-    use boosting::Letter;
+    use boosting::BoostingLetter;
     let version = [0, 1, 2, 3, u32::MAX, u32::MAX - 1, coin.bits() as u32][coin.below(7)];
-    let asked = got.is_some_and(|bytes| matches!(Letter::decode(bytes), Ok(Letter::Ask { .. })));
+    let asked = got.is_some_and(|bytes| matches!(BoostingLetter::decode(bytes), Ok(BoostingLetter::Ask { .. })));
     match coin.below(3) {
-        0 => bytes_of(Letter::Ask { heard: version }),
+        0 => bytes_of(BoostingLetter::Ask { heard: version }),
         1 if !asked => {
             let size = [1.0, 0.5, f32::MIN_POSITIVE, 1e-38, 1e-17, f32::from_bits(1)][coin.below(6)];
-            let step = Step { index: coin.below(2) as u32, positive: coin.below(2) == 0, size };
-            bytes_of(Letter::Step { version, step: Packed::new(step, 2) })
+            let step = SparseStep { index: coin.below(2) as u32, positive: coin.below(2) == 0, size };
+            bytes_of(BoostingLetter::Step { version, step: Packed::new(step, 2) })
         }
         _ => {
             let values = [[RADIUS, 0.0], [-RADIUS, 5e-324], [1e75, 1.0], [0.0, 0.0], [1e-300, -1.0]][coin.below(5)];
-            bytes_of(Letter::Model { version, entries: Entries::Dense(&values) })
+            bytes_of(BoostingLetter::Model { version, entries: Entries::Dense(&values) })
         }
     }
 }
@@ -122,11 +122,11 @@ fn about_the_graph(coin: &mut Coin, got: Option<&[u8]>) -> Vec<u8> {
 }
 
 fn descent_and_graph(coin: &mut Coin, got: Option<&[u8]>) -> Vec<u8> {
-    use descent::Letter;
+    use descent::ModelLetter;
     match coin.below(3) {
         0 => {
             let (version, model) = (coin.below(1000) as u64, vector(coin, 2));
-            bytes_of(Letter::Model { version, model: Numbers::Plain(&model) })
+            bytes_of(ModelLetter::Model { version, model: Numbers::Plain(&model) })
         }
         _ => about_the_graph(coin, got),
     }

@@ -7,7 +7,7 @@ use sottovoce_algorithms::personal::{
     admm::{Admm, AdmmConfig, Inner},
     boosting::{self, Entries, FrankWolfe, FrankWolfeConfig, Packed, StepSize},
     descent::{self, CoordinateDescent, CoordinateDescentConfig, DescentByLetters, PrivateCoordinateDescent, Start},
-    exchange::{Kind, Letter},
+    exchange::{ExchangeKind as Kind, ExchangeLetter},
     graph::{Alternating, GraphLearning, GraphLearningConfig, GraphLetter, Theta, Turns},
     propagation::{ModelPropagation, ModelPropagationConfig},
 };
@@ -59,7 +59,7 @@ fn hello(of: usize, points: u64) -> Vec<u8> {
 /// A gossip letter in its frame.
 fn letter(number: u64, kind: Kind, exchange: u64, vectors: u8, body: &[f64]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    Letter { kind, vectors, number: exchange, body: Numbers::Plain(body) }.encode(&mut bytes);
+    ExchangeLetter { kind, vectors, number: exchange, body: Numbers::Plain(body) }.encode(&mut bytes);
     Question::Letter { number, bytes: &bytes }.encode()
 }
 
@@ -410,12 +410,12 @@ fn a_step_beyond_the_last_version_moves_nothing() {
     for peer in NEIGHBOURS {
         let entries = Entries::Dense(&[1.0, 0.5]);
         let (number, version) = (victim.next_number(), u32::MAX - 1);
-        victim.takes(peer, &frame(number, boosting::Letter::Model { version, entries }));
+        victim.takes(peer, &frame(number, boosting::BoostingLetter::Model { version, entries }));
     }
     victim.endures("steps beyond the last version", |victim| {
         let (from, number) = (victim.neighbour(), victim.next_number());
-        let step = Packed::new(boosting::Step { index: 1, positive: true, size: 0.5 }, 2);
-        let letter = boosting::Letter::Step { version: u32::MAX, step };
+        let step = Packed::new(boosting::SparseStep { index: 1, positive: true, size: 0.5 }, 2);
+        let letter = boosting::BoostingLetter::Step { version: u32::MAX, step };
         victim.refuses(Some(from), &frame(number, letter), Refusal::Malformed);
     });
 }
@@ -494,7 +494,7 @@ fn wrong_letters_about_a_learned_graph_are_refused_by_reason_and_change_nothing(
     });
     victim.endures("models of a member that is no neighbour", |victim| {
         let number = victim.next_number();
-        let letter = descent::Letter::Model { version: 1, model: Numbers::Plain(&[1.0, 1.0]) };
+        let letter = descent::ModelLetter::Model { version: 1, model: Numbers::Plain(&[1.0, 1.0]) };
         victim.refuses(Some(PeerId(3)), &frame(number, letter), Refusal::NotANeighbour);
     });
 }

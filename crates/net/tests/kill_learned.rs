@@ -9,7 +9,7 @@ use sottovoce_algorithms::joint::{Joint, LogDegree, Pairs};
 use sottovoce_algorithms::personal::{
     boosting::{FrankWolfe, FrankWolfeConfig, StepSize},
     descent::DescentByLetters,
-    graph::{Alternating, GraphLearning, GraphLearningConfig, Learner, Links, State, Turns},
+    graph::{Alternating, AlternatingState, GraphLearning, GraphLearningConfig, Learner, Links, Turns},
 };
 use sottovoce_algorithms::reference::{graph::minimum, local::solitary_models};
 use sottovoce_algorithms::{Loss, Problem, objective};
@@ -59,7 +59,7 @@ fn saved_links<L: Learner + 'static>(world: &World<'_, Alternating<L, LogDegree>
         scratch: &mut scratch,
         outbox: &mut outbox,
     };
-    let state: State<L> =
+    let state: AlternatingState<L> =
         world.algorithm.resume(&step.state, Neighbours::Same, shard, &mut cx).expect("what was saved can be read");
     Some(state.links().clone())
 }

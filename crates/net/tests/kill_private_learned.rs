@@ -10,7 +10,7 @@ mod support;
 use sottovoce_algorithms::joint::{Joint, LogDegree};
 use sottovoce_algorithms::personal::{
     descent::{self, PrivateDescentByLetters, PrivateDescentByLettersConfig, WarmStart},
-    graph::{Alternating, GraphLearning, GraphLearningConfig, GraphLetter, Letter, Theta, Turns},
+    graph::{Alternating, AlternatingLetter, GraphLearning, GraphLearningConfig, GraphLetter, Theta, Turns},
 };
 use sottovoce_algorithms::{Loss, Problem};
 use sottovoce_core::{Graph, PeerId, Time, Wire};
@@ -89,10 +89,11 @@ fn is_prefix_warm(step: &Step) {
 /// The model and the cost in a frame, but for the zeros that everyone starts with.
 fn told(frame: &[u8]) -> (Option<Vec<u64>>, Option<u64>) {
     let Ok(Question::Letter { bytes, .. }) = Question::decode(frame) else { return (None, None) };
-    let (model, cost) = match Letter::<PrivateDescentByLetters>::decode(bytes).expect("peers write letters") {
-        Letter::Model(descent::Letter::Model { model, .. }) => (Some(model), 0.0),
-        Letter::Graph(GraphLetter::Answer { cost, model: Theta::Dense(model), .. }) => (Some(model), cost),
-        Letter::Graph(GraphLetter::Answer { cost, model: Theta::Sparse { entries, .. }, .. }) => {
+    let (model, cost) = match AlternatingLetter::<PrivateDescentByLetters>::decode(bytes).expect("peers write letters")
+    {
+        AlternatingLetter::Model(descent::ModelLetter::Model { model, .. }) => (Some(model), 0.0),
+        AlternatingLetter::Graph(GraphLetter::Answer { cost, model: Theta::Dense(model), .. }) => (Some(model), cost),
+        AlternatingLetter::Graph(GraphLetter::Answer { cost, model: Theta::Sparse { entries, .. }, .. }) => {
             assert!(entries.is_empty(), "only a model of zeros has any");
             (None, cost)
         }

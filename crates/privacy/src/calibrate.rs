@@ -25,19 +25,19 @@ pub enum Uncalibrated {
 
 /// The mechanism to calibrate: an event for each noise multiplier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noise {
+pub enum NoiseKind {
     /// Noise multiplier: scale / Delta_1.
     Laplace,
     /// Noise multiplier: sigma / Delta_2.
     Gaussian,
 }
 
-impl Noise {
+impl NoiseKind {
     /// One release with this much noise.
     pub fn event(self, noise_multiplier: f64) -> Event {
         match self {
-            Noise::Laplace => Event::Laplace { noise_multiplier },
-            Noise::Gaussian => Event::Gaussian { noise_multiplier },
+            NoiseKind::Laplace => Event::Laplace { noise_multiplier },
+            NoiseKind::Gaussian => Event::Gaussian { noise_multiplier },
         }
     }
 }
@@ -55,14 +55,14 @@ pub(crate) fn checked(epsilon: f64, delta: f64, steps: u64) -> Result<(), Uncali
 
 /// The least noise multiplier, to a relative 1e-9, with which `steps` releases keep (`epsilon`, `delta`).
 pub fn noise_multiplier(
-    noise: Noise,
+    noise: NoiseKind,
     epsilon: f64,
     delta: f64,
     steps: u64,
     accountant: &dyn Accountant,
 ) -> Result<f64, Uncalibrated> {
     checked(epsilon, delta, steps)?;
-    if noise == Noise::Gaussian && delta == 0.0 {
+    if noise == NoiseKind::Gaussian && delta == 0.0 {
         let accepted = "above 0 for Gaussian noise, which has no guarantee without a delta";
         return Err(Uncalibrated::OutOfRange { what: "delta", value: delta, accepted });
     }

@@ -9,7 +9,7 @@ const DELTA: f64 = 1e-5;
 
 /// The mechanisms of one release with this epsilon.
 fn mechanisms(epsilon: f64) -> [(Event, usize); 4] {
-    let sigma = noise_multiplier(calibrate::Noise::Gaussian, epsilon, DELTA, 1, &Tight).expect("in reach");
+    let sigma = noise_multiplier(calibrate::NoiseKind::Gaussian, epsilon, DELTA, 1, &Tight).expect("in reach");
     [
         (Event::Laplace { noise_multiplier: 1.0 / epsilon }, 1),
         (Event::GammaNorm { noise_multiplier: 1.0 / epsilon }, 1),

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use sottovoce_privacy::calibrate::{Noise, Split, Uncalibrated, epsilon_per_step, epsilons, noise_multiplier};
+use sottovoce_privacy::calibrate::{NoiseKind, Split, Uncalibrated, epsilon_per_step, epsilons, noise_multiplier};
 use sottovoce_privacy::{Accountant, Charge, Event, Gaussian, Ledger, Optimal, Pld, Rdp, Sum, Theorem1, Tight};
 
 const TABLE: [(f64, [f64; 7]); 5] = [
@@ -88,8 +88,8 @@ fn the_reference_values_of_a_thousand_steps_come_out_to_the_printed_digits() {
 #[test]
 fn the_noise_is_the_least_that_keeps_the_budget() {
     for (noise, accountants) in [
-        (Noise::Gaussian, [&Gaussian as &dyn Accountant, &Rdp, &Theorem1, &Tight]),
-        (Noise::Laplace, [&Sum, &Optimal, &Rdp, &Tight]),
+        (NoiseKind::Gaussian, [&Gaussian as &dyn Accountant, &Rdp, &Theorem1, &Tight]),
+        (NoiseKind::Laplace, [&Sum, &Optimal, &Rdp, &Tight]),
     ] {
         for accountant in accountants {
             for (epsilon, delta, steps) in [(1.0, 1e-6, 1), (0.1, 1e-5, 100), (20.0, 1e-9, 1000)] {
@@ -128,8 +128,8 @@ fn a_search_for_the_noise_asks_the_costly_accountant_a_few_times_only() {
     for epsilon in [1e-3, 0.1, 1.0, 10.0, 1e3] {
         for (delta, steps) in [(1e-6, 1), (0.05, 2), (1e-12, 10), (1e-5, 100), (1e-2, 1000), (1e-9, 100_000)] {
             let counting = Counting(std::cell::Cell::new(0));
-            let multiplier = noise_multiplier(Noise::Laplace, epsilon, delta, steps, &counting).expect("reachable");
-            let charge = Charge::new(Noise::Laplace.event(multiplier), steps);
+            let multiplier = noise_multiplier(NoiseKind::Laplace, epsilon, delta, steps, &counting).expect("reachable");
+            let charge = Charge::new(NoiseKind::Laplace.event(multiplier), steps);
             let spent = Tight.epsilon(&Ledger::from_charges([charge]).expect("valid"), delta);
             assert!(spent <= epsilon, "{epsilon} {delta} {steps}: {spent}");
             // More than a few only where the grid changes, and the value jumps, just at the budget.
@@ -147,14 +147,14 @@ fn budgets_that_cannot_be_kept_are_refused() {
         assert!(matches!(answer, Err(Uncalibrated::OutOfRange { .. })), "{epsilon} {delta} {steps}: {answer:?}");
     };
     for epsilon in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        refused(Noise::Laplace, epsilon, 1e-6, 1);
+        refused(NoiseKind::Laplace, epsilon, 1e-6, 1);
     }
     for delta in [-1e-9, 1.0, f64::NAN] {
-        refused(Noise::Laplace, 1.0, delta, 1);
+        refused(NoiseKind::Laplace, 1.0, delta, 1);
     }
-    refused(Noise::Gaussian, 1.0, 0.0, 1);
-    refused(Noise::Laplace, 1.0, 0.0, 0);
-    assert!(matches!(noise_multiplier(Noise::Laplace, 1.0, 1e-6, 1, &Gaussian), Err(Uncalibrated::OutOfReach)));
+    refused(NoiseKind::Gaussian, 1.0, 0.0, 1);
+    refused(NoiseKind::Laplace, 1.0, 0.0, 0);
+    assert!(matches!(noise_multiplier(NoiseKind::Laplace, 1.0, 1e-6, 1, &Gaussian), Err(Uncalibrated::OutOfReach)));
     assert!(Split::Uniform.parts(&[], 1).is_err());
     assert!(Split::Corrected { contraction: 1.5 }.parts(&[0], 1).is_err());
     assert!(Split::Corrected { contraction: 0.5 }.parts(&[3], 3).is_err());

@@ -5,7 +5,7 @@
 
 mod support;
 
-use sottovoce_privacy::calibrate::{Noise, noise_multiplier};
+use sottovoce_privacy::calibrate::{NoiseKind, noise_multiplier};
 use sottovoce_privacy::{
     Accountant, Charge, Event, Gaussian, Ledger, Optimal, Pld, Rdp, Sum, Theorem1, Tight, gaussian_delta,
 };
@@ -199,7 +199,7 @@ fn calibrated_gaussian_noise_keeps_its_budget_and_is_next_to_the_least() {
         let (epsilon, steps) = (draws.power(-9.0, 4.0), draws.count());
         let delta = draws.delta(epsilon.min(1.0));
         let what = format!("epsilon {epsilon:e}, delta {delta:e}, {steps} steps");
-        let noise = noise_multiplier(Noise::Gaussian, epsilon, delta, steps, &Gaussian).expect(&what);
+        let noise = noise_multiplier(NoiseKind::Gaussian, epsilon, delta, steps, &Gaussian).expect(&what);
         assert!(truth::gaussian(&[(noise, steps)], epsilon).value <= Real::exactly(delta), "{what}: {noise:e}");
         let less = noise * (1.0 - 1e-9);
         assert!(

@@ -42,7 +42,7 @@
 //! Differs from the paper: the primal steps of an exchange happen when a request leaves and when it arrives rather than in one
 //! instant; with G gradient steps in place of the argmin, as in Bellet et al. (2018), Figure 1, if so configured.
 
-use super::exchange::{Kind, Letter};
+use super::exchange::{ExchangeKind, ExchangeLetter};
 use crate::Shard;
 use crate::config::{ConfigError, at_least_one, positive};
 use crate::objective::{local_gradient, local_smoothness};
@@ -248,11 +248,11 @@ impl Admm {
         }
     }
 
-    fn send(kind: Kind, number: u64, body: &[f64], to: PeerId, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
+    fn send(kind: ExchangeKind, number: u64, body: &[f64], to: PeerId, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
         let vectors = if number == 0 { 1 } else { 2 };
         // PRIVACY: exact models leave, visible to everyone on the way: epsilon = infinity. A repeated letter is charged
         // again.
-        let letter = cx.gate.reveal(Letter { kind, vectors, number, body: Numbers::Plain(body) })?;
+        let letter = cx.gate.reveal(ExchangeLetter { kind, vectors, number, body: Numbers::Plain(body) })?;
         cx.outbox.send(to, letter);
         Ok(())
     }
@@ -296,12 +296,12 @@ impl Admm {
         me: &mut State,
         shard: &Shard<'_>,
         (k, from): (usize, PeerId),
-        letter: Letter<'_>,
+        letter: ExchangeLetter<'_>,
         cx: &mut Cx<'_>,
     ) -> Result<(), Reject> {
         let edge = me.edges[k];
         if edge.open && edge.answered && letter.number == edge.done {
-            Self::send(Kind::Reply, edge.done, me.pair(k, ANSWERED), from, cx)?;
+            Self::send(ExchangeKind::Reply, edge.done, me.pair(k, ANSWERED), from, cx)?;
             return Ok(());
         }
         let insists = edge.asked && cx.me < from;
@@ -311,7 +311,7 @@ impl Admm {
         self.primal(me, k, ANSWERED, shard, cx.peers, cx.scratch);
         me.settle(k, ANSWERED, letter.body, self.config.penalty);
         me.edges[k] = EdgeState { done: letter.number, open: true, asked: false, answered: true };
-        Self::send(Kind::Reply, letter.number, me.pair(k, ANSWERED), from, cx)?;
+        Self::send(ExchangeKind::Reply, letter.number, me.pair(k, ANSWERED), from, cx)?;
         Ok(())
     }
 }
@@ -319,7 +319,7 @@ impl Admm {
 impl Algorithm for Admm {
     type Data<'d> = Shard<'d>;
     type State = State;
-    type Letter<'a> = Letter<'a>;
+    type Letter<'a> = ExchangeLetter<'a>;
 
     fn post_len(&self) -> usize {
         0
@@ -328,7 +328,7 @@ impl Algorithm for Admm {
     fn start(&self, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<State, Exhausted> {
         let me = self.at_start(&shard, cx.peers);
         for edge in cx.peers.iter() {
-            Self::send(Kind::Hello, 0, &me.solitary, edge.peer, cx)?;
+            Self::send(ExchangeKind::Hello, 0, &me.solitary, edge.peer, cx)?;
         }
         Ok(me)
     }
@@ -347,9 +347,9 @@ impl Algorithm for Admm {
         me.before.copy_from_slice(&me.model);
         let to = cx.peers.edge(k).peer;
         if edge.open {
-            Self::send(Kind::Request, edge.done + 1, me.pair(k, ASKED), to, cx)?;
+            Self::send(ExchangeKind::Request, edge.done + 1, me.pair(k, ASKED), to, cx)?;
         } else {
-            Self::send(Kind::Request, 0, &me.solitary, to, cx)?;
+            Self::send(ExchangeKind::Request, 0, &me.solitary, to, cx)?;
         }
         Ok(Activity { moved })
     }
@@ -359,23 +359,23 @@ impl Algorithm for Admm {
         me: &mut State,
         shard: Shard<'_>,
         from: PeerId,
-        letter: Letter<'_>,
+        letter: ExchangeLetter<'_>,
         cx: &mut Cx<'_>,
     ) -> Result<(), Reject> {
         let k = cx.peers.position(from).ok_or(Reject::NotANeighbour)?;
         letter.expect_vectors(if letter.number == 0 { 1 } else { 2 }, me.model.len())?;
         let edge = me.edges[k];
         match (letter.kind, letter.number) {
-            (Kind::Request, 0) => {
+            (ExchangeKind::Request, 0) => {
                 if !edge.open {
                     me.open(k, letter.body)?;
                 }
-                Self::send(Kind::Reply, 0, &me.solitary, from, cx)?;
+                Self::send(ExchangeKind::Reply, 0, &me.solitary, from, cx)?;
                 Ok(())
             }
-            (Kind::Hello | Kind::Reply, 0) if !edge.open => me.open(k, letter.body),
-            (Kind::Request, _) => self.on_request(me, &shard, (k, from), letter, cx),
-            (Kind::Reply, number) if edge.asked && number == edge.done + 1 => {
+            (ExchangeKind::Hello | ExchangeKind::Reply, 0) if !edge.open => me.open(k, letter.body),
+            (ExchangeKind::Request, _) => self.on_request(me, &shard, (k, from), letter, cx),
+            (ExchangeKind::Reply, number) if edge.asked && number == edge.done + 1 => {
                 // With the copy that was sent: the model may have moved since, through other edges.
                 me.settle(k, ASKED, letter.body, self.config.penalty);
                 me.edges[k] = EdgeState { done: number, open: true, asked: false, answered: false };

@@ -1,7 +1,7 @@
 //! Gossip ADMM against its equations as the paper writes them, and its protocol against a hostile network.
 
 use super::admm::{Admm, AdmmConfig, Inner, default_penalty};
-use super::exchange::{Kind, Letter};
+use super::exchange::{ExchangeKind, ExchangeLetter};
 use crate::reference::{
     central,
     local::{Proximal, solitary_models},
@@ -272,26 +272,26 @@ fn what_a_neighbour_could_not_have_sent_is_rejected() {
     net.deliver_all();
     let mail = |from, kind, number, vectors, body: &[f64]| {
         let mut bytes = Vec::new();
-        Letter { kind, vectors, number, body: Numbers::Plain(body) }.encode(&mut bytes);
+        ExchangeLetter { kind, vectors, number, body: Numbers::Plain(body) }.encode(&mut bytes);
         Mail { from: PeerId(from), to: PeerId(0), vectors: 2, bytes }
     };
     let two = [1.0, 2.0];
     for (mail, reason) in [
-        (mail(2, Kind::Request, 1, 2, &two), Reject::NotANeighbour),
-        (mail(1, Kind::Request, 1, 1, &[1.0]), Reject::WrongDimension),
-        (mail(1, Kind::Request, 1, 1, &two), Reject::WrongDimension),
-        (mail(1, Kind::Request, 1, 2, &[1.0; 4]), Reject::WrongDimension),
-        (mail(1, Kind::Request, 1, 2, &[1.0, f64::NAN]), Reject::NotFinite),
-        (mail(1, Kind::Request, 1, 2, &[1.0, 1e200]), Reject::NotFinite),
-        (mail(1, Kind::Request, 2, 2, &two), Reject::OutOfTurn),
-        (mail(1, Kind::Request, u64::MAX, 2, &two), Reject::OutOfTurn),
-        (mail(1, Kind::Reply, 1, 2, &two), Reject::OutOfTurn),
-        (mail(1, Kind::Hello, 1, 2, &two), Reject::OutOfTurn),
-        (mail(1, Kind::Hello, 0, 1, &[1.0]), Reject::OutOfTurn),
+        (mail(2, ExchangeKind::Request, 1, 2, &two), Reject::NotANeighbour),
+        (mail(1, ExchangeKind::Request, 1, 1, &[1.0]), Reject::WrongDimension),
+        (mail(1, ExchangeKind::Request, 1, 1, &two), Reject::WrongDimension),
+        (mail(1, ExchangeKind::Request, 1, 2, &[1.0; 4]), Reject::WrongDimension),
+        (mail(1, ExchangeKind::Request, 1, 2, &[1.0, f64::NAN]), Reject::NotFinite),
+        (mail(1, ExchangeKind::Request, 1, 2, &[1.0, 1e200]), Reject::NotFinite),
+        (mail(1, ExchangeKind::Request, 2, 2, &two), Reject::OutOfTurn),
+        (mail(1, ExchangeKind::Request, u64::MAX, 2, &two), Reject::OutOfTurn),
+        (mail(1, ExchangeKind::Reply, 1, 2, &two), Reject::OutOfTurn),
+        (mail(1, ExchangeKind::Hello, 1, 2, &two), Reject::OutOfTurn),
+        (mail(1, ExchangeKind::Hello, 0, 1, &[1.0]), Reject::OutOfTurn),
     ] {
         assert_eq!(net.hand_over(&mail), Err(reason));
     }
-    assert_eq!(net.hand_over(&mail(1, Kind::Request, 1, 2, &two)), Ok(()));
+    assert_eq!(net.hand_over(&mail(1, ExchangeKind::Request, 1, 2, &two)), Ok(()));
 }
 
 #[test]

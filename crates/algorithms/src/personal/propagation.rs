@@ -26,7 +26,7 @@
 //! Differs from the paper: the two updates of an exchange happen when the letters arrive rather than in one instant; a
 //! neighbour that has not been heard yet counts as the zero vector.
 
-use super::exchange::{Kind, Letter};
+use super::exchange::{ExchangeKind, ExchangeLetter};
 use crate::Shard;
 use crate::config::{ConfigError, positive};
 use crate::reference::{local::solitary_model, propagation::neighbours_share};
@@ -80,7 +80,7 @@ pub struct State {
 impl Algorithm for ModelPropagation {
     type Data<'d> = Shard<'d>;
     type State = State;
-    type Letter<'a> = Letter<'a>;
+    type Letter<'a> = ExchangeLetter<'a>;
 
     fn post_len(&self) -> usize {
         0
@@ -89,7 +89,7 @@ impl Algorithm for ModelPropagation {
     fn start(&self, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<State, Exhausted> {
         let model = solitary_model(&shard);
         for edge in cx.peers.iter() {
-            send(Kind::Hello, 0, &model, edge.peer, cx)?;
+            send(ExchangeKind::Hello, 0, &model, edge.peer, cx)?;
         }
         Ok(State {
             version: 0,
@@ -106,7 +106,7 @@ impl Algorithm for ModelPropagation {
         me.before.copy_from_slice(&me.model);
         if !cx.peers.is_empty() {
             let to = cx.peers.edge(cx.coin.below(cx.peers.len())).peer;
-            send(Kind::Request, me.version, &me.model, to, cx)?;
+            send(ExchangeKind::Request, me.version, &me.model, to, cx)?;
         }
         Ok(Activity { moved })
     }
@@ -116,7 +116,7 @@ impl Algorithm for ModelPropagation {
         me: &mut State,
         shard: Shard<'_>,
         from: PeerId,
-        letter: Letter<'_>,
+        letter: ExchangeLetter<'_>,
         cx: &mut Cx<'_>,
     ) -> Result<(), Reject> {
         let at = cx.peers.position(from).ok_or(Reject::NotANeighbour)?;
@@ -126,13 +126,13 @@ impl Algorithm for ModelPropagation {
         if heard < me.heard[at] {
             return Err(Reject::OutOfTurn);
         }
-        if letter.kind == Kind::Request {
+        if letter.kind == ExchangeKind::Request {
             // Both sides send their models from before the exchange, so the reply leaves first.
-            send(Kind::Reply, me.version, &me.model, from, cx)?;
+            send(ExchangeKind::Reply, me.version, &me.model, from, cx)?;
         }
         letter.body.copy_to(me.neighbours.row_mut(at))?;
         me.heard[at] = heard;
-        if letter.kind != Kind::Hello {
+        if letter.kind != ExchangeKind::Hello {
             let share = neighbours_share(self.trade_off, shard.confidence);
             update(share, cx.peers, &me.neighbours, &me.solitary, &mut me.model);
             me.version += 1;
@@ -165,9 +165,9 @@ impl Algorithm for ModelPropagation {
     }
 }
 
-fn send(kind: Kind, number: u64, model: &[f64], to: PeerId, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
+fn send(kind: ExchangeKind, number: u64, model: &[f64], to: PeerId, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
     // PRIVACY: the exact model leaves, visible to everyone on the way: epsilon = infinity.
-    let letter = cx.gate.reveal(Letter { kind, vectors: 1, number, body: Numbers::Plain(model) })?;
+    let letter = cx.gate.reveal(ExchangeLetter { kind, vectors: 1, number, body: Numbers::Plain(model) })?;
     cx.outbox.send(to, letter);
     Ok(())
 }
@@ -251,7 +251,8 @@ mod tests {
         let mut net = Network::start(&algorithm, &problem);
         let mail = |from, vectors, body: &[f64]| {
             let mut bytes = Vec::new();
-            Letter { kind: Kind::Request, vectors, number: 0, body: Numbers::Plain(body) }.encode(&mut bytes);
+            ExchangeLetter { kind: ExchangeKind::Request, vectors, number: 0, body: Numbers::Plain(body) }
+                .encode(&mut bytes);
             Mail { from: PeerId(from), to: PeerId(0), vectors: 1, bytes }
         };
         assert_eq!(net.hand_over(&mail(2, 1, &[1.0])), Err(Reject::NotANeighbour));

@@ -1,7 +1,7 @@
 //! The names of the table's rows.
 
 use serde::{Deserialize, Serialize};
-use sottovoce_privacy::calibrate::Noise;
+use sottovoce_privacy::calibrate::NoiseKind;
 
 /// How models are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -56,10 +56,10 @@ impl Method {
     }
 
     /// The noise of a private method.
-    pub fn noise(self) -> Noise {
+    pub fn noise(self) -> NoiseKind {
         match self {
-            Method::PaperNoise | Method::Laplace => Noise::Laplace,
-            _ => Noise::Gaussian,
+            Method::PaperNoise | Method::Laplace => NoiseKind::Laplace,
+            _ => NoiseKind::Gaussian,
         }
     }
 }

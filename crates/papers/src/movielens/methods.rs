@@ -12,7 +12,7 @@ use sottovoce_algorithms::personal::{
 };
 use sottovoce_algorithms::reference::local::solitary_models;
 use sottovoce_core::{PeerId, Posts, Rows};
-use sottovoce_privacy::calibrate::{Noise, noise_multiplier};
+use sottovoce_privacy::calibrate::{NoiseKind, noise_multiplier};
 use sottovoce_privacy::sensitivity::Norm;
 use sottovoce_privacy::{Gate, Idealized, Plan, Simulated, Theorem1, Tight};
 use sottovoce_sim::{Clock, Faults, Settings, Simulation};
@@ -55,7 +55,7 @@ fn settings(seed: u64) -> Settings {
 ///
 /// # Panics
 /// When no noise keeps the budget.
-pub fn sound_plan(noise: Noise, epsilon: f64, updates: u64) -> Plan {
+pub fn sound_plan(noise: NoiseKind, epsilon: f64, updates: u64) -> Plan {
     let steps = |multiplier: f64| vec![noise.event(multiplier); updates as usize];
     Plan::with_least_noise(steps, epsilon, delta(), &Tight).expect("a budget that can be kept")
 }
@@ -69,8 +69,8 @@ pub fn sound_plan(noise: Noise, epsilon: f64, updates: u64) -> Plan {
 /// # Panics
 /// When no noise keeps the budget.
 pub fn paper_plan(dimension: usize, epsilon: f64, updates: u64) -> Plan {
-    let claimed = noise_multiplier(Noise::Laplace, epsilon, delta(), updates, &Theorem1).expect("a budget to keep");
-    let event = Noise::Laplace.event(claimed / libm::sqrt(dimension as f64));
+    let claimed = noise_multiplier(NoiseKind::Laplace, epsilon, delta(), updates, &Theorem1).expect("a budget to keep");
+    let event = NoiseKind::Laplace.event(claimed / libm::sqrt(dimension as f64));
     Plan::new(vec![event; updates as usize], f64::INFINITY, delta(), &Tight).expect("noise of a finite cost")
 }
 
@@ -84,7 +84,7 @@ pub struct PrivateRun {
     /// B.
     pub clip: f64,
     /// The noise, which says in which norm gradients are clipped.
-    pub noise: Noise,
+    pub noise: NoiseKind,
 }
 
 /// What came of a private run.
@@ -105,8 +105,8 @@ impl PrivateRun {
             trade_off: self.trade_off,
             clip: self.clip,
             norm: match self.noise {
-                Noise::Laplace => Norm::L1,
-                Noise::Gaussian => Norm::L2,
+                NoiseKind::Laplace => Norm::L1,
+                NoiseKind::Gaussian => Norm::L2,
             },
             feature_bound: self.feature_length,
             l1_features: false,
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn sound_plans_keep_their_budget_and_use_it() {
-        for noise in [Noise::Laplace, Noise::Gaussian] {
+        for noise in [NoiseKind::Laplace, NoiseKind::Gaussian] {
             for updates in [1, 30] {
                 let cost = Tight.epsilon(&sound_plan(noise, 0.5, updates).ledger(), delta());
                 assert!(cost <= 0.5 && cost > 0.49, "{noise:?} {updates}: {cost}");
@@ -233,8 +233,8 @@ mod tests {
     #[test]
     fn at_home_all_the_weight_on_own_ratings_is_the_local_model() {
         let instance = instance(Setting::Paper);
-        let run = PrivateRun { feature_length: 2.0, trade_off: 1.0, clip: 1.0, noise: Noise::Gaussian };
-        let posted = run.run(&instance, &Arc::new(sound_plan(Noise::Gaussian, 1.0, 3)), 1);
+        let run = PrivateRun { feature_length: 2.0, trade_off: 1.0, clip: 1.0, noise: NoiseKind::Gaussian };
+        let posted = run.run(&instance, &Arc::new(sound_plan(NoiseKind::Gaussian, 1.0, 3)), 1);
         let error = |trade_off| instance.error(2.0, &posted.home(Home::Tuned { scale: 1.0, trade_off }));
         assert!((error(1e9) - local(&instance, 2.0)).abs() < 1e-4);
         assert!((error(1.0) - local(&instance, 2.0)).abs() > 1e-3, "neighbours have a say");
@@ -258,9 +258,9 @@ mod tests {
     #[test]
     fn noise_follows_from_the_seed_and_shrinks_with_the_budget() {
         let instance = instance(Setting::Sound);
-        let run = PrivateRun { feature_length: 1.0, trade_off: 30.0, clip: 1.0, noise: Noise::Gaussian };
+        let run = PrivateRun { feature_length: 1.0, trade_off: 30.0, clip: 1.0, noise: NoiseKind::Gaussian };
         let models = |epsilon: f64, seed: u64| {
-            let posted = run.run(&instance, &Arc::new(sound_plan(Noise::Gaussian, epsilon, 5)), seed);
+            let posted = run.run(&instance, &Arc::new(sound_plan(NoiseKind::Gaussian, epsilon, 5)), seed);
             posted.models.values().to_vec()
         };
         assert_eq!(models(1.0, 1), models(1.0, 1));

@@ -307,7 +307,7 @@ fn capitalized(text: &str) -> String {
 mod tests {
     use super::super::testing::sample;
     use super::*;
-    use sottovoce_privacy::calibrate::Noise;
+    use sottovoce_privacy::calibrate::NoiseKind;
     use std::ops::ControlFlow;
 
     fn made(threads: usize) -> Table1 {
@@ -347,7 +347,7 @@ mod tests {
                     let keeps = spent <= claimed;
                     assert_eq!(keeps, cell.method != Method::PaperNoise, "{}: {spent}", cell.name());
                     let small = cell.spent_small_delta.expect("a private cell");
-                    let hidden = if cell.method.noise() == Noise::Gaussian { 2.0 * spent } else { spent };
+                    let hidden = if cell.method.noise() == NoiseKind::Gaussian { 2.0 * spent } else { spent };
                     assert!(small > hidden, "{}: a delta of exp(-5) hides {small} behind {spent}", cell.name());
                 }
                 half => panic!("{}: {half:?}", cell.name()),

@@ -55,12 +55,12 @@ const BLUR: f64 = 1e-9;
 
 /// "The statistic is at least this", or "at most": an event, and which world it speaks for.
 #[derive(Clone, Copy, Debug)]
-struct Event {
+struct Guess {
     threshold: f64,
     first: bool,
 }
 
-impl Event {
+impl Guess {
     fn holds(self, statistic: f64) -> bool {
         if self.first { statistic >= self.threshold } else { statistic <= self.threshold }
     }
@@ -122,9 +122,9 @@ pub fn epsilon_bound(worlds: &Worlds, delta: f64) -> Bound {
     let choose = choose.map(sorted);
     let sizes = count.map(|world| world.len() as f64);
     // What two standard errors leave of ln((P - delta) / P').
-    let promise = |event: Event| {
-        let counts = event.counts_sorted(&choose);
-        let [own, other] = if event.first { [0, 1] } else { [1, 0] };
+    let promise = |guess: Guess| {
+        let counts = guess.counts_sorted(&choose);
+        let [own, other] = if guess.first { [0, 1] } else { [1, 0] };
         let share = |count: u64, world: usize| (count as f64 + 0.5) / (choose[world].len() as f64 + 1.0);
         let (p, q) = (share(counts[0], own), share(counts[1], other));
         let error = |p: f64, size: f64| 2.0 * (p * (1.0 - p) / size).sqrt();
@@ -132,14 +132,14 @@ pub fn epsilon_bound(worlds: &Worlds, delta: f64) -> Bound {
         let most = q + error(q, sizes[other]) + 1.0 / sizes[other];
         if least > 0.0 { libm::log(least / most) } else { f64::NEG_INFINITY }
     };
-    let events = candidates(&choose).into_iter().flat_map(|t| {
+    let guesses = candidates(&choose).into_iter().flat_map(|t| {
         let blur = BLUR * (1.0 + t.abs());
-        [Event { threshold: t - blur, first: true }, Event { threshold: t + blur, first: false }]
+        [Guess { threshold: t - blur, first: true }, Guess { threshold: t + blur, first: false }]
     });
-    let best = events.map(|event| (promise(event), event)).max_by(|(a, _), (b, _)| a.total_cmp(b));
-    let Some((_, event)) = best else { return Bound::default() };
-    let counts = event.counts(count);
-    let [own, other] = if event.first { [0, 1] } else { [1, 0] };
+    let best = guesses.map(|guess| (promise(guess), guess)).max_by(|(a, _), (b, _)| a.total_cmp(b));
+    let Some((_, guess)) = best else { return Bound::default() };
+    let counts = guess.counts(count);
+    let [own, other] = if guess.first { [0, 1] } else { [1, 0] };
     let bound = |error: f64| {
         // Half of the error for each probability.
         let least = lower(counts[0], count[own].len() as u64, error / 2.0) - delta;

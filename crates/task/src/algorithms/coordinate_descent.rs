@@ -10,7 +10,7 @@ use sottovoce_algorithms::personal::descent::{
     CoordinateDescent, CoordinateDescentConfig, DescentByLetters, PrivateCoordinateDescent,
     PrivateCoordinateDescentConfig, PrivateDescentByLetters, PrivateDescentByLettersConfig,
 };
-use sottovoce_algorithms::personal::graph::State;
+use sottovoce_algorithms::personal::graph::AlternatingState;
 use sottovoce_algorithms::{Loss, objective};
 
 /// What everybody may ask about it.
@@ -40,7 +40,7 @@ pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output
         (GraphSource::Learned(learned), None) => {
             let learner = DescentByLetters::new(problem.loss, problem.trade_off).map_err(refused(loaded))?;
             let learner = learner.with_step(learned.model_step.into());
-            let access = Access { links: Some(State::links), ..Access::to_points() };
+            let access = Access { links: Some(AlternatingState::links), ..Access::to_points() };
             Ok(visitor.visit(&alternating(learner, loaded, learned)?, access))
         }
         (_, None) => {
@@ -66,8 +66,8 @@ fn build_private_learned<V: Visitor>(
     let config = PrivateDescentByLettersConfig { loss_bound, updates: privacy.updates, model_turns };
     let learner = PrivateDescentByLetters::new(private_descent(loaded, privacy)?, config).map_err(refused(loaded))?;
     let access = Access {
-        links: Some(State::links),
-        heard: Some(|me: &State<PrivateDescentByLetters>| me.learner().neighbours().collect()),
+        links: Some(AlternatingState::links),
+        heard: Some(|me: &AlternatingState<PrivateDescentByLetters>| me.learner().neighbours().collect()),
         ..Access::to_points()
     };
     Ok(visitor.visit(&alternating(learner, loaded, learned)?, access))

@@ -7,7 +7,7 @@ use crate::loaded::Loaded;
 use crate::task::{Description, GraphSource, LearnedDefaults, Predictors, Step, Wish};
 use sottovoce_algorithms::Loss;
 use sottovoce_algorithms::personal::boosting::{FrankWolfe, FrankWolfeConfig};
-use sottovoce_algorithms::personal::graph::State;
+use sottovoce_algorithms::personal::graph::AlternatingState;
 use sottovoce_core::Algorithm;
 
 /// What everybody may ask about it.
@@ -57,8 +57,8 @@ pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output
     if let GraphSource::Learned(learned) = &task.graph.source {
         let algorithm = alternating(boosting(loaded, 0.0)?, loaded, learned)?;
         let access = Access {
-            links: Some(State::links),
-            bits: Some(|me: &State<FrankWolfe>| me.learner().bits()),
+            links: Some(AlternatingState::links),
+            bits: Some(|me: &AlternatingState<FrankWolfe>| me.learner().bits()),
             ..Access::to_points()
         };
         return Ok(visitor.visit(&algorithm, access));

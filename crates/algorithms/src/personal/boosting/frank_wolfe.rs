@@ -30,7 +30,7 @@
 //! are offered, and `Descent`. gamma is rounded to the 32 bits that are sent before it is used. A whole model is sent with 64
 //! bits a number, or a copy would not be exact. An isolated agent, for which Q is flat, boosts alone.
 
-use super::letter::{Entries, Letter, PREDICTORS_MAX, Packed, Step, model_bits, step_bits};
+use super::letter::{BoostingLetter, Entries, PREDICTORS_MAX, Packed, SparseStep, model_bits, step_bits};
 use super::sparse::{Sparse, move_towards};
 use crate::boosting::{add_gradient, log_sum, softmax};
 use crate::config::{ConfigError, positive};
@@ -193,7 +193,7 @@ impl FrankWolfe {
     }
 
     /// The step an agent would take, and its part of the gap. `work` is overwritten.
-    fn find_step(&self, me: &State, shard: Shard<'_>, time: Time, work: &mut Vec<f64>) -> (Option<Step>, f64) {
+    fn find_step(&self, me: &State, shard: Shard<'_>, time: Time, work: &mut Vec<f64>) -> (Option<SparseStep>, f64) {
         // An isolated agent has no graph term; its own loss then counts as if its degree were one.
         let alone = me.neighbours.is_empty();
         let (graph, loss) = if alone { (0.0, 1.0) } else { (me.degree, me.degree) };
@@ -231,12 +231,12 @@ impl FrankWolfe {
                 towards_zero(farthest_descent(gap, bend, loss, &me.margins, shares))
             }
         };
-        ((size > 0.0).then_some(Step { index: index as u32, positive, size }), gap)
+        ((size > 0.0).then_some(SparseStep { index: index as u32, positive, size }), gap)
     }
 
     /// Takes a step; returns the largest change of a coordinate.
-    fn take(&self, me: &mut State, points: Points<'_>, step: Step) -> f64 {
-        let Step { index, positive, size } = step;
+    fn take(&self, me: &mut State, points: Points<'_>, step: SparseStep) -> f64 {
+        let SparseStep { index, positive, size } = step;
         let (keep, add) = self.factors(step);
         let at = index as usize;
         let old = me.model[at];
@@ -251,7 +251,7 @@ impl FrankWolfe {
     }
 
     /// theta <- keep theta + add e_k.
-    fn factors(&self, step: Step) -> (f64, f64) {
+    fn factors(&self, step: SparseStep) -> (f64, f64) {
         let size = f64::from(step.size);
         (1.0 - size, if step.positive { size * self.radius } else { -size * self.radius })
     }
@@ -259,7 +259,7 @@ impl FrankWolfe {
 
 impl Learner for FrankWolfe {
     type State = State;
-    type Letter<'a> = Letter<'a>;
+    type Letter<'a> = BoostingLetter<'a>;
 
     fn enter(&self, shard: Shard<'_>) -> State {
         let mut me = self.at_zero(shard.points);
@@ -293,18 +293,18 @@ impl Learner for FrankWolfe {
         if !me.neighbours.is_empty() {
             let step = Packed::new(step, self.predictors);
             // PRIVACY: the exact step, chosen by the gradient of the exact loss, to all neighbours: epsilon = infinity.
-            let letter = cx.gate.reveal(Letter::Step { version: me.version + 1, step })?;
+            let letter = cx.gate.reveal(BoostingLetter::Step { version: me.version + 1, step })?;
             me.neighbours.iter().for_each(|neighbour| cx.outbox.send(neighbour.peer, letter));
             me.bits.steps += me.neighbours.len() as u64 * step_bits(self.predictors);
         }
         Ok(Activity { moved: self.take(me, shard.points, step) })
     }
 
-    fn hear(&self, me: &mut State, from: PeerId, letter: Letter<'_>, cx: &mut Cx<'_>) -> Result<(), Reject> {
+    fn hear(&self, me: &mut State, from: PeerId, letter: BoostingLetter<'_>, cx: &mut Cx<'_>) -> Result<(), Reject> {
         let at = me.position(from).map_err(|_| Reject::NotANeighbour)?;
         let neighbour = &mut me.neighbours[at];
         match letter {
-            Letter::Step { version, step } => {
+            BoostingLetter::Step { version, step } => {
                 let step = step.unpack(self.predictors)?;
                 if version < neighbour.heard {
                     return Err(Reject::OutOfTurn);
@@ -319,16 +319,16 @@ impl Learner for FrankWolfe {
                     ask(from, neighbour.heard, cx)?;
                 }
             }
-            Letter::Ask { heard } if heard <= me.version => {
+            BoostingLetter::Ask { heard } if heard <= me.version => {
                 // PRIVACY: the exact model, to a neighbour and whoever listens: epsilon = infinity.
                 let entries = Entries::Dense(&me.model);
-                let letter = cx.gate.reveal(Letter::Model { version: me.version, entries })?;
+                let letter = cx.gate.reveal(BoostingLetter::Model { version: me.version, entries })?;
                 cx.outbox.send(from, letter);
                 let nonzero = me.model.iter().filter(|value| **value != 0.0).count();
                 me.bits.models += model_bits(self.predictors, nonzero);
             }
-            Letter::Ask { .. } => {}
-            Letter::Model { version, entries } => {
+            BoostingLetter::Ask { .. } => {}
+            BoostingLetter::Model { version, entries } => {
                 let heard = version.checked_add(1).ok_or(Reject::Malformed)?;
                 if heard <= neighbour.heard {
                     return Err(Reject::OutOfTurn);
@@ -391,7 +391,7 @@ impl Learner for FrankWolfe {
 impl Algorithm for FrankWolfe {
     type Data<'d> = Shard<'d>;
     type State = State;
-    type Letter<'a> = Letter<'a>;
+    type Letter<'a> = BoostingLetter<'a>;
 
     fn post_len(&self) -> usize {
         0
@@ -413,7 +413,7 @@ impl Algorithm for FrankWolfe {
         me: &mut State,
         _shard: Shard<'_>,
         from: PeerId,
-        letter: Letter<'_>,
+        letter: BoostingLetter<'_>,
         cx: &mut Cx<'_>,
     ) -> Result<(), Reject> {
         self.hear(me, from, letter, cx)
@@ -444,7 +444,7 @@ impl Algorithm for FrankWolfe {
 
 fn ask(peer: PeerId, heard: u32, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
     // PRIVACY: how much has been heard of someone else; charged like everything that leaves.
-    let letter = cx.gate.reveal(Letter::Ask { heard })?;
+    let letter = cx.gate.reveal(BoostingLetter::Ask { heard })?;
     cx.outbox.send(peer, letter);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Frank-Wolfe as one agent runs it, and with mail that waits until the test delivers it.
 
 use super::frank_wolfe::{FrankWolfe, FrankWolfeConfig, StepSize};
-use super::letter::{Letter, step_bits};
+use super::letter::{BoostingLetter, step_bits};
 use crate::boosting::{curvature, gap_block, gradient_block, value};
 use crate::personal::graph::Learner;
 use crate::testing::{Mail, Network, boosting_problem, everyone};
@@ -135,7 +135,7 @@ fn check_01_n_a_lost_step_is_noticed_and_the_whole_model_comes() {
                 _ => continue,
             };
             if coin.unit() < 0.7 {
-                let asked = matches!(Letter::decode(&mail.bytes), Ok(Letter::Step { .. }));
+                let asked = matches!(BoostingLetter::decode(&mail.bytes), Ok(BoostingLetter::Step { .. }));
                 let before = net.mail.len();
                 match net.hand_over(&mail) {
                     Ok(()) => gaps += usize::from(asked && net.mail.len() > before),

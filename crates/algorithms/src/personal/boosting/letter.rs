@@ -36,7 +36,7 @@ pub fn model_bits(predictors: usize, nonzero: usize) -> u64 {
 
 /// theta <- (1 - size) theta + size beta (+-e_index).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct SparseStep {
     /// k.
     pub index: u32,
     /// Whether the corner is beta e_k rather than -beta e_k.
@@ -54,7 +54,7 @@ pub struct Packed {
 
 impl Packed {
     /// Packs a step among K predictors.
-    pub fn new(step: Step, predictors: usize) -> Self {
+    pub fn new(step: SparseStep, predictors: usize) -> Self {
         let index = index_bits(predictors);
         let bits =
             u64::from(step.index) | u64::from(step.positive) << index | u64::from(step.size.to_bits()) << (index + 1);
@@ -62,7 +62,7 @@ impl Packed {
     }
 
     /// Unpacks a step among K predictors; refuses what is none.
-    pub fn unpack(self, predictors: usize) -> Result<Step, Reject> {
+    pub fn unpack(self, predictors: usize) -> Result<SparseStep, Reject> {
         let (index_width, width) = (index_bits(predictors), step_bits(predictors));
         if u64::from(self.bytes) != width.div_ceil(8) || width < 64 && self.bits >> width != 0 {
             return Err(Reject::Malformed);
@@ -75,7 +75,7 @@ impl Packed {
         if index >= predictors as u64 || !(size > 0.0 && size <= 1.0) {
             return Err(Reject::Malformed);
         }
-        Ok(Step { index: index as u32, positive: self.bits >> index_width & 1 == 1, size })
+        Ok(SparseStep { index: index as u32, positive: self.bits >> index_width & 1 == 1, size })
     }
 }
 
@@ -123,7 +123,7 @@ fn decoded(bytes: &[u8]) -> impl Iterator<Item = (u32, f64)> + '_ {
 
 /// A letter.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Letter<'a> {
+pub enum BoostingLetter<'a> {
     /// The sender's model took this step, and has this version now.
     Step {
         /// Steps taken so far, this one included.
@@ -145,20 +145,22 @@ pub enum Letter<'a> {
     },
 }
 
-impl<'a> Wire<'a> for Letter<'a> {
+impl<'a> Wire<'a> for BoostingLetter<'a> {
     fn encode(&self, out: &mut Vec<u8>) {
         let (kind, number) = match *self {
-            Letter::Step { version, .. } => (0, version),
-            Letter::Ask { heard } => (1, heard),
-            Letter::Model { version, .. } => (2, version),
+            BoostingLetter::Step { version, .. } => (0, version),
+            BoostingLetter::Ask { heard } => (1, heard),
+            BoostingLetter::Model { version, .. } => (2, version),
         };
         out.push(kind);
         out.extend_from_slice(&number.to_le_bytes());
         match *self {
-            Letter::Step { step, .. } => out.extend_from_slice(&step.bits.to_le_bytes()[..usize::from(step.bytes)]),
-            Letter::Ask { .. } => {}
-            Letter::Model { entries: Entries::Encoded(bytes), .. } => out.extend_from_slice(bytes),
-            Letter::Model { entries: Entries::Dense(values), .. } => {
+            BoostingLetter::Step { step, .. } => {
+                out.extend_from_slice(&step.bits.to_le_bytes()[..usize::from(step.bytes)])
+            }
+            BoostingLetter::Ask { .. } => {}
+            BoostingLetter::Model { entries: Entries::Encoded(bytes), .. } => out.extend_from_slice(bytes),
+            BoostingLetter::Model { entries: Entries::Dense(values), .. } => {
                 for (index, value) in values.iter().enumerate().filter(|(_, value)| **value != 0.0) {
                     out.extend_from_slice(&(index as u32).to_le_bytes());
                     out.extend_from_slice(&value.to_le_bytes());
@@ -176,9 +178,9 @@ impl<'a> Wire<'a> for Letter<'a> {
                 let mut bits = [0; 8];
                 bits[..rest.len()].copy_from_slice(rest);
                 let step = Packed { bits: u64::from_le_bytes(bits), bytes: rest.len() as u8 };
-                Ok(Letter::Step { version: number, step })
+                Ok(BoostingLetter::Step { version: number, step })
             }
-            1 if rest.is_empty() => Ok(Letter::Ask { heard: number }),
+            1 if rest.is_empty() => Ok(BoostingLetter::Ask { heard: number }),
             2 if rest.len().is_multiple_of(ENTRY_BYTES) => {
                 if !decoded(rest).all(|(_, value)| value.is_finite()) {
                     return Err(Reject::NotFinite);
@@ -187,7 +189,7 @@ impl<'a> Wire<'a> for Letter<'a> {
                 if !sorted {
                     return Err(Reject::Malformed);
                 }
-                Ok(Letter::Model { version: number, entries: Entries::Encoded(rest) })
+                Ok(BoostingLetter::Model { version: number, entries: Entries::Encoded(rest) })
             }
             _ => Err(Reject::Malformed),
         }
@@ -195,7 +197,7 @@ impl<'a> Wire<'a> for Letter<'a> {
 
     /// A step is no vector; a whole model counts as one, however few of its numbers are sent.
     fn vectors(&self) -> u64 {
-        u64::from(matches!(self, Letter::Model { .. }))
+        u64::from(matches!(self, BoostingLetter::Model { .. }))
     }
 }
 
@@ -204,7 +206,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn bytes_of(letter: &Letter<'_>) -> Vec<u8> {
+    fn bytes_of(letter: &BoostingLetter<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();
         letter.encode(&mut bytes);
         bytes
@@ -219,10 +221,10 @@ mod tests {
             size in 1e-30f32..=1.0,
             version: u32,
         ) {
-            let step = Step { index: at % predictors as u32, positive, size };
-            let bytes = bytes_of(&Letter::Step { version, step: Packed::new(step, predictors) });
+            let step = SparseStep { index: at % predictors as u32, positive, size };
+            let bytes = bytes_of(&BoostingLetter::Step { version, step: Packed::new(step, predictors) });
             prop_assert_eq!(bytes.len() as u64, 5 + step_bits(predictors).div_ceil(8));
-            let Ok(Letter::Step { version: back, step: packed }) = Letter::decode(&bytes) else {
+            let Ok(BoostingLetter::Step { version: back, step: packed }) = BoostingLetter::decode(&bytes) else {
                 return Err(TestCaseError::fail("own encoding"));
             };
             prop_assert_eq!((back, packed.unpack(predictors)), (version, Ok(step)));
@@ -230,8 +232,8 @@ mod tests {
 
         #[test]
         fn models_come_back_to_the_bit(values in prop::collection::vec(prop_oneof![Just(0.0), -1.0f64..1.0], 1..40)) {
-            let bytes = bytes_of(&Letter::Model { version: 7, entries: Entries::Dense(&values) });
-            let Ok(Letter::Model { entries, .. }) = Letter::decode(&bytes) else {
+            let bytes = bytes_of(&BoostingLetter::Model { version: 7, entries: Entries::Dense(&values) });
+            let Ok(BoostingLetter::Model { entries, .. }) = BoostingLetter::decode(&bytes) else {
                 return Err(TestCaseError::fail("own encoding"));
             };
             let mut copy = Sparse::default();
@@ -239,7 +241,7 @@ mod tests {
             let mut dense = vec![0.0; values.len()];
             copy.iter().for_each(|(index, value)| dense[index as usize] = value);
             prop_assert_eq!(&dense, &values);
-            prop_assert_eq!(bytes_of(&Letter::Model { version: 7, entries }), bytes);
+            prop_assert_eq!(bytes_of(&BoostingLetter::Model { version: 7, entries }), bytes);
         }
 
         #[test]
@@ -251,13 +253,13 @@ mod tests {
             if !bytes.is_empty() {
                 bytes[0] = kind;
             }
-            match Letter::decode(&bytes) {
-                Ok(Letter::Step { step, .. }) => {
+            match BoostingLetter::decode(&bytes) {
+                Ok(BoostingLetter::Step { step, .. }) => {
                     if let Ok(step) = step.unpack(predictors) {
                         prop_assert!((step.index as usize) < predictors && step.size > 0.0 && step.size <= 1.0);
                     }
                 }
-                Ok(Letter::Model { entries, .. }) => {
+                Ok(BoostingLetter::Model { entries, .. }) => {
                     let _ = entries.copy_to(predictors, 1.0, &mut Sparse::default());
                 }
                 _ => {}
@@ -277,19 +279,23 @@ mod tests {
 
     #[test]
     fn what_is_no_letter_is_refused() {
-        let step = Step { index: 4, positive: true, size: 0.5 };
+        let step = SparseStep { index: 4, positive: true, size: 0.5 };
         let packed = Packed::new(step, 5);
         assert_eq!(packed.unpack(4), Err(Reject::Malformed), "too few bits of index make another step size or sign");
-        assert_eq!(Packed::new(Step { index: 7, ..step }, 8).unpack(5), Err(Reject::Malformed), "no such predictor");
+        assert_eq!(
+            Packed::new(SparseStep { index: 7, ..step }, 8).unpack(5),
+            Err(Reject::Malformed),
+            "no such predictor"
+        );
         for size in [0.0, -0.5, 1.5] {
-            assert_eq!(Packed::new(Step { size, ..step }, 5).unpack(5), Err(Reject::Malformed), "{size}");
+            assert_eq!(Packed::new(SparseStep { size, ..step }, 5).unpack(5), Err(Reject::Malformed), "{size}");
         }
-        assert_eq!(Packed::new(Step { size: f32::NAN, ..step }, 5).unpack(5), Err(Reject::NotFinite));
+        assert_eq!(Packed::new(SparseStep { size: f32::NAN, ..step }, 5).unpack(5), Err(Reject::NotFinite));
         let dirty = Packed { bits: packed.bits | 1 << 63, bytes: 8 };
         assert_eq!(dirty.unpack(5), Err(Reject::Malformed));
-        let model = bytes_of(&Letter::Model { version: 1, entries: Entries::Dense(&[0.5, 0.0, -0.75]) });
+        let model = bytes_of(&BoostingLetter::Model { version: 1, entries: Entries::Dense(&[0.5, 0.0, -0.75]) });
         assert_eq!(model.len(), 5 + 2 * 12);
-        let Ok(Letter::Model { entries, .. }) = Letter::decode(&model) else { panic!("own encoding") };
+        let Ok(BoostingLetter::Model { entries, .. }) = BoostingLetter::decode(&model) else { panic!("own encoding") };
         let mut copy = Sparse::default();
         assert_eq!(entries.copy_to(2, 2.0, &mut copy), Err(Reject::WrongDimension));
         assert_eq!(entries.copy_to(3, 1.0, &mut copy), Err(Reject::Malformed), "outside the ball");
@@ -297,11 +303,11 @@ mod tests {
         let mut backwards = model[..5].to_vec();
         backwards.extend_from_slice(&model[17..]);
         backwards.extend_from_slice(&model[5..17]);
-        assert_eq!(Letter::decode(&backwards), Err(Reject::Malformed));
+        assert_eq!(BoostingLetter::decode(&backwards), Err(Reject::Malformed));
         let mut infinite = model.clone();
         infinite[9..17].copy_from_slice(&f64::INFINITY.to_le_bytes());
-        assert_eq!(Letter::decode(&infinite), Err(Reject::NotFinite));
-        assert_eq!(Letter::decode(&model[..4]), Err(Reject::Malformed));
-        assert_eq!(Letter::decode(&[9, 0, 0, 0, 0]), Err(Reject::Malformed));
+        assert_eq!(BoostingLetter::decode(&infinite), Err(Reject::NotFinite));
+        assert_eq!(BoostingLetter::decode(&model[..4]), Err(Reject::Malformed));
+        assert_eq!(BoostingLetter::decode(&[9, 0, 0, 0, 0]), Err(Reject::Malformed));
     }
 }

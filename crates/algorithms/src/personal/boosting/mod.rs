@@ -7,4 +7,4 @@ mod letter;
 mod sparse;
 
 pub use frank_wolfe::{Bits, FrankWolfe, FrankWolfeConfig, StepSize};
-pub use letter::{Entries, Letter, Packed, Step, index_bits, step_bits};
+pub use letter::{BoostingLetter, Entries, Packed, SparseStep, index_bits, step_bits};

@@ -26,7 +26,7 @@
 
 use super::Descent;
 use super::exact::{self, ExactDescent};
-use super::letter::Letter;
+use super::letter::ModelLetter;
 use super::noise::{self, PrivateDescent};
 use crate::config::{ConfigError, moderate};
 use crate::objective::local_value;
@@ -92,7 +92,7 @@ pub trait Disclosed: Send {
     fn tell(&self, gate: &mut Gate) -> Result<Released<&[f64]>, Exhausted>;
 
     /// A question for a neighbour's model.
-    fn ask(gate: &mut Gate) -> Result<Released<Letter<'static>>, Exhausted>;
+    fn ask(gate: &mut Gate) -> Result<Released<ModelLetter<'static>>, Exhausted>;
 
     /// What the graph part may know.
     fn standing(&mut self, shard: Shard<'_>) -> Standing<'_>;
@@ -155,9 +155,9 @@ impl Disclosed for Plain {
         gate.reveal(&*self.model)
     }
 
-    fn ask(gate: &mut Gate) -> Result<Released<Letter<'static>>, Exhausted> {
+    fn ask(gate: &mut Gate) -> Result<Released<ModelLetter<'static>>, Exhausted> {
         // PRIVACY: a question without content; charged like everything that leaves.
-        gate.reveal(Letter::Ask)
+        gate.reveal(ModelLetter::Ask)
     }
 
     fn standing(&mut self, shard: Shard<'_>) -> Standing<'_> {
@@ -303,9 +303,9 @@ impl Disclosed for Paid {
         Ok(self.model.as_ref().map(|model| &**model))
     }
 
-    fn ask(_gate: &mut Gate) -> Result<Released<Letter<'static>>, Exhausted> {
+    fn ask(_gate: &mut Gate) -> Result<Released<ModelLetter<'static>>, Exhausted> {
         // PRIVACY: a question without content. Whom it goes to follows from letters.
-        Ok(Released::from(Public::declare(Letter::Ask)))
+        Ok(Released::from(Public::declare(ModelLetter::Ask)))
     }
 
     fn standing(&mut self, _shard: Shard<'_>) -> Standing<'_> {

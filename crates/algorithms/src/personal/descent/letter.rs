@@ -10,7 +10,7 @@ use sottovoce_privacy::{Public, Released};
 
 /// A letter about a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Letter<'a> {
+pub enum ModelLetter<'a> {
     /// The sender's model.
     Model {
         /// Steps taken.
@@ -22,15 +22,15 @@ pub enum Letter<'a> {
     Ask,
 }
 
-impl<'a> Wire<'a> for Letter<'a> {
+impl<'a> Wire<'a> for ModelLetter<'a> {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Letter::Model { version, model } => {
+            ModelLetter::Model { version, model } => {
                 out.push(0);
                 out.extend_from_slice(&version.to_le_bytes());
                 model.encode(out);
             }
-            Letter::Ask => out.push(1),
+            ModelLetter::Ask => out.push(1),
         }
     }
 
@@ -38,24 +38,24 @@ impl<'a> Wire<'a> for Letter<'a> {
         match bytes {
             [0, rest @ ..] => {
                 let (version, model) = rest.split_first_chunk().ok_or(Reject::Malformed)?;
-                Ok(Letter::Model { version: u64::from_le_bytes(*version), model: Numbers::decode(model)? })
+                Ok(ModelLetter::Model { version: u64::from_le_bytes(*version), model: Numbers::decode(model)? })
             }
-            [1] => Ok(Letter::Ask),
+            [1] => Ok(ModelLetter::Ask),
             _ => Err(Reject::Malformed),
         }
     }
 
     fn vectors(&self) -> u64 {
-        u64::from(matches!(self, Letter::Model { .. }))
+        u64::from(matches!(self, ModelLetter::Model { .. }))
     }
 }
 
-impl<'a> Letter<'a> {
+impl<'a> ModelLetter<'a> {
     /// The letter with which a model travels.
     pub fn of(model: Released<&'a [f64]>, version: u64) -> Released<Self> {
         // PRIVACY: how many steps an agent has taken follows from the clock.
         let version = Public::declare(version);
-        model.with_public(version, |version, model| Letter::Model { version, model: Numbers::Plain(model) })
+        model.with_public(version, |version, model| ModelLetter::Model { version, model: Numbers::Plain(model) })
     }
 }
 
@@ -73,26 +73,26 @@ mod tests {
             kind in 0u8..3,
         ) {
             let mut bytes = Vec::new();
-            Letter::Model { version, model: Numbers::Plain(&values) }.encode(&mut bytes);
+            ModelLetter::Model { version, model: Numbers::Plain(&values) }.encode(&mut bytes);
             let mut again = Vec::new();
-            Letter::decode(&bytes).expect("own encoding").encode(&mut again);
+            ModelLetter::decode(&bytes).expect("own encoding").encode(&mut again);
             prop_assert_eq!(again, bytes);
             if !noise.is_empty() {
                 noise[0] = kind;
             }
-            let _ = Letter::decode(&noise);
+            let _ = ModelLetter::decode(&noise);
         }
     }
 
     #[test]
     fn a_question_is_one_byte_and_bad_numbers_are_refused() {
         let mut bytes = Vec::new();
-        Letter::Ask.encode(&mut bytes);
-        assert_eq!((bytes.len(), Letter::decode(&bytes)), (1, Ok(Letter::Ask)));
+        ModelLetter::Ask.encode(&mut bytes);
+        assert_eq!((bytes.len(), ModelLetter::decode(&bytes)), (1, Ok(ModelLetter::Ask)));
         let mut bytes = vec![0; 9];
         bytes.extend(f64::NAN.to_le_bytes());
-        assert_eq!(Letter::decode(&bytes), Err(Reject::NotFinite));
-        assert_eq!(Letter::decode(&[1, 0]), Err(Reject::Malformed));
-        assert_eq!(Letter::decode(&[]), Err(Reject::Malformed));
+        assert_eq!(ModelLetter::decode(&bytes), Err(Reject::NotFinite));
+        assert_eq!(ModelLetter::decode(&[1, 0]), Err(Reject::Malformed));
+        assert_eq!(ModelLetter::decode(&[]), Err(Reject::Malformed));
     }
 }

@@ -9,7 +9,7 @@ use super::Descent;
 use super::PrivateCoordinateDescent;
 use super::disclosure::{Disclosed, Disclosure, InTurns, PrivateDescentByLettersConfig};
 use super::exact::{BlockStep, ExactDescent, Start};
-use super::letter::Letter;
+use super::letter::ModelLetter;
 use super::neighbours::{Copied, Copies};
 use super::update::{Stepped, View};
 use crate::config::ConfigError;
@@ -65,7 +65,7 @@ impl<B, M> State<B, M> {
 
 impl<D: Disclosure> Learner for ByLetters<D> {
     type State = StateOf<D>;
-    type Letter<'a> = Letter<'a>;
+    type Letter<'a> = ModelLetter<'a>;
     const ORIGIN: Origin = D::Disclosed::ORIGIN;
 
     fn enter(&self, shard: Shard<'_>) -> StateOf<D> {
@@ -96,20 +96,20 @@ impl<D: Disclosure> Learner for ByLetters<D> {
             return Ok(Activity { moved: 0.0 });
         };
         me.version += 1;
-        let letter = Letter::of(model, me.version);
+        let letter = ModelLetter::of(model, me.version);
         me.neighbours.iter().for_each(|neighbour| cx.outbox.send(neighbour.peer, letter));
         me.disclosed.become_model(model);
         Ok(Activity { moved })
     }
 
-    fn hear(&self, me: &mut StateOf<D>, from: PeerId, letter: Letter<'_>, cx: &mut Cx<'_>) -> Result<(), Reject> {
+    fn hear(&self, me: &mut StateOf<D>, from: PeerId, letter: ModelLetter<'_>, cx: &mut Cx<'_>) -> Result<(), Reject> {
         me.neighbours.expect(from)?;
         match letter {
-            Letter::Ask => {
-                cx.outbox.send(from, Letter::of(me.disclosed.tell(cx.gate)?, me.version));
+            ModelLetter::Ask => {
+                cx.outbox.send(from, ModelLetter::of(me.disclosed.tell(cx.gate)?, me.version));
                 Ok(())
             }
-            Letter::Model { version, model } => me.neighbours.keep(from, version, model),
+            ModelLetter::Model { version, model } => me.neighbours.keep(from, version, model),
         }
     }
 

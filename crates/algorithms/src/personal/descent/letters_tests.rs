@@ -2,7 +2,7 @@
 
 use super::disclosure::mean_centred_loss;
 use super::{
-    DescentByLetters, Letter, PrivateCoordinateDescent, PrivateCoordinateDescentConfig, PrivateDescentByLetters,
+    DescentByLetters, ModelLetter, PrivateCoordinateDescent, PrivateCoordinateDescentConfig, PrivateDescentByLetters,
     PrivateDescentByLettersConfig, WarmStart,
 };
 use crate::joint::{Joint, LogDegree};
@@ -132,7 +132,8 @@ fn the_noise_of_a_loss_is_as_planned() {
 #[test]
 fn check_02_k_losses_of_neighbouring_data_cannot_be_told_apart_by_more_than_epsilon() {
     let (runs, epsilon, delta) = (100_000, 1.0, 1e-5);
-    let sigma = calibrate::noise_multiplier(calibrate::Noise::Gaussian, epsilon, delta, 1, &Tight).expect("in reach");
+    let sigma =
+        calibrate::noise_multiplier(calibrate::NoiseKind::Gaussian, epsilon, delta, 1, &Tight).expect("in reach");
     let laplace = |noise_multiplier| Event::Laplace { noise_multiplier };
     // The label of a long record turns, so that its loss is nothing or B, in the middle of many others whose costs are not cut.
     let world = |label: f64| {
@@ -248,7 +249,7 @@ fn a_step_is_the_step_of_private_coordinate_descent() {
         for (peer, weight) in [(3, 2.0), (1, 0.5)] {
             learner.relink(&mut state, PeerId(peer), weight, cx).expect("post-processing");
             let model = Numbers::Plain(rows.row(peer as usize));
-            let letter = Letter::Model { version: 0, model };
+            let letter = ModelLetter::Model { version: 0, model };
             learner.hear(&mut state, PeerId(peer), letter, cx).expect("a neighbour");
         }
         learner.turn(&mut state, shard, Turn::Models(0), cx).expect("nothing leaves");
@@ -307,7 +308,7 @@ fn exact_values_never_leave_as_post_processing() {
     struct Careless(PrivateDescentByLetters);
     impl Learner for Careless {
         type State = State;
-        type Letter<'a> = Letter<'a>;
+        type Letter<'a> = ModelLetter<'a>;
         const ORIGIN: crate::personal::graph::Origin = crate::personal::graph::Origin::Released;
         fn enter(&self, shard: Shard<'_>) -> State {
             self.0.enter(shard)

@@ -28,7 +28,7 @@ mod warm_start;
 
 pub use disclosure::PrivateDescentByLettersConfig;
 pub use exact::{BlockStep, CoordinateDescentConfig, Start};
-pub use letter::Letter;
+pub use letter::ModelLetter;
 pub use noise::{PrivateCoordinateDescentConfig, WarmStart};
 
 use crate::Shard;

@@ -324,7 +324,7 @@ fn check_02_k_single_updates_on_neighbouring_data_cannot_be_told_apart_by_more_t
         pair_problem(2, Loss::Logistic, &points)
     };
     let sigma = sottovoce_privacy::calibrate::noise_multiplier(
-        sottovoce_privacy::calibrate::Noise::Gaussian,
+        sottovoce_privacy::calibrate::NoiseKind::Gaussian,
         epsilon,
         delta,
         1,

@@ -103,7 +103,7 @@ impl<L: Learner, R: Regularizer> Alternating<L, R> {
     }
 
     /// Tells the learner of changed weights.
-    fn relink(&self, me: &mut State<L>, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
+    fn relink(&self, me: &mut AlternatingState<L>, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
         while let Some(peer) = me.neighbourhood.links_mut().changed().pop() {
             let weight = me.neighbourhood.links().weight(peer);
             self.learner.relink(&mut me.learner, peer, weight, cx)?;
@@ -113,12 +113,12 @@ impl<L: Learner, R: Regularizer> Alternating<L, R> {
 }
 
 /// What an agent remembers.
-pub struct State<L: Learner> {
+pub struct AlternatingState<L: Learner> {
     learner: L::State,
     neighbourhood: Neighbourhood,
 }
 
-impl<L: Learner> State<L> {
+impl<L: Learner> AlternatingState<L> {
     /// The weights.
     pub fn links(&self) -> &Links {
         self.neighbourhood.links()
@@ -131,53 +131,53 @@ impl<L: Learner> State<L> {
 }
 
 /// A letter of either part.
-pub enum Letter<'a, L: Learner + 'a> {
+pub enum AlternatingLetter<'a, L: Learner + 'a> {
     /// About a model.
     Model(L::Letter<'a>),
     /// About the graph.
     Graph(GraphLetter<'a>),
 }
 
-impl<'a, L: Learner> Wire<'a> for Letter<'a, L> {
+impl<'a, L: Learner> Wire<'a> for AlternatingLetter<'a, L> {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Letter::Model(letter) => letter.encode(out),
-            Letter::Graph(letter) => letter.encode(out),
+            AlternatingLetter::Model(letter) => letter.encode(out),
+            AlternatingLetter::Graph(letter) => letter.encode(out),
         }
     }
 
     fn decode(bytes: &'a [u8]) -> Result<Self, Reject> {
         if bytes.first().is_some_and(|kind| *kind >= KIND_MIN) {
-            GraphLetter::decode(bytes).map(Letter::Graph)
+            GraphLetter::decode(bytes).map(AlternatingLetter::Graph)
         } else {
-            L::Letter::decode(bytes).map(Letter::Model)
+            L::Letter::decode(bytes).map(AlternatingLetter::Model)
         }
     }
 
     fn vectors(&self) -> u64 {
         match self {
-            Letter::Model(letter) => letter.vectors(),
-            Letter::Graph(letter) => letter.vectors(),
+            AlternatingLetter::Model(letter) => letter.vectors(),
+            AlternatingLetter::Graph(letter) => letter.vectors(),
         }
     }
 }
 
 impl<L: Learner + 'static, R: Regularizer> Algorithm for Alternating<L, R> {
     type Data<'d> = Shard<'d>;
-    type State = State<L>;
-    type Letter<'a> = Letter<'a, L>;
+    type State = AlternatingState<L>;
+    type Letter<'a> = AlternatingLetter<'a, L>;
 
     fn post_len(&self) -> usize {
         0
     }
 
-    fn start(&self, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<State<L>, Exhausted> {
+    fn start(&self, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<AlternatingState<L>, Exhausted> {
         let mut learner = self.learner.enter(shard);
         self.learner.begin(&mut learner, shard, cx)?;
-        Ok(State { learner, neighbourhood: Neighbourhood::new(cx.me).of(L::ORIGIN) })
+        Ok(AlternatingState { learner, neighbourhood: Neighbourhood::new(cx.me).of(L::ORIGIN) })
     }
 
-    fn on_wake(&self, me: &mut State<L>, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
+    fn on_wake(&self, me: &mut AlternatingState<L>, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
         let turn = self.turns.at(cx.now);
         self.learner.turn(&mut me.learner, shard, turn, cx)?;
         match turn {
@@ -192,15 +192,15 @@ impl<L: Learner + 'static, R: Regularizer> Algorithm for Alternating<L, R> {
 
     fn on_letter(
         &self,
-        me: &mut State<L>,
+        me: &mut AlternatingState<L>,
         shard: Shard<'_>,
         from: PeerId,
-        letter: Letter<'_, L>,
+        letter: AlternatingLetter<'_, L>,
         cx: &mut Cx<'_>,
     ) -> Result<(), Reject> {
         match letter {
-            Letter::Model(letter) => self.learner.hear(&mut me.learner, from, letter, cx),
-            Letter::Graph(letter) => {
+            AlternatingLetter::Model(letter) => self.learner.hear(&mut me.learner, from, letter, cx),
+            AlternatingLetter::Graph(letter) => {
                 self.learner.turn(&mut me.learner, shard, self.turns.at(cx.now), cx)?;
                 let standing = self.learner.standing(&mut me.learner, shard);
                 self.graph.hear(&mut me.neighbourhood, standing, from, letter, cx)?;
@@ -209,7 +209,7 @@ impl<L: Learner + 'static, R: Regularizer> Algorithm for Alternating<L, R> {
         }
     }
 
-    fn save(&self, me: &State<L>, out: &mut Vec<u8>) {
+    fn save(&self, me: &AlternatingState<L>, out: &mut Vec<u8>) {
         saved::write(&me.neighbourhood, out);
         self.learner.save(&me.learner, out);
     }
@@ -220,15 +220,15 @@ impl<L: Learner + 'static, R: Regularizer> Algorithm for Alternating<L, R> {
         neighbours: Neighbours,
         shard: Shard<'_>,
         cx: &mut Cx<'_>,
-    ) -> Result<State<L>, CannotResume> {
+    ) -> Result<AlternatingState<L>, CannotResume> {
         saved::expect_same(neighbours)?;
         let (neighbourhood, learner): (Neighbourhood, _) = saved::read_first(saved)?;
         neighbourhood.check(cx.me, cx.peers)?;
         let learner = self.learner.resume(learner, shard, cx.peers)?;
-        Ok(State { learner, neighbourhood: neighbourhood.of(L::ORIGIN) })
+        Ok(AlternatingState { learner, neighbourhood: neighbourhood.of(L::ORIGIN) })
     }
 
-    fn model<'a>(&self, me: &'a State<L>, _posted: &'a [f64]) -> &'a [f64] {
+    fn model<'a>(&self, me: &'a AlternatingState<L>, _posted: &'a [f64]) -> &'a [f64] {
         self.learner.model(&me.learner)
     }
 }

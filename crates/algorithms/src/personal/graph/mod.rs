@@ -9,7 +9,7 @@ mod letter;
 mod links;
 mod sorted_links;
 
-pub use alternating::{Alternating, Letter, State, Turns};
+pub use alternating::{Alternating, AlternatingLetter, AlternatingState, Turns};
 pub use learner::{Learner, Turn};
 pub use learning::{GraphLearning, GraphLearningConfig, Placed, Standing};
 pub use letter::{GraphLetter, KIND_MIN, Theta};
