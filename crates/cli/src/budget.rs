@@ -2,8 +2,9 @@
 
 use crate::peer::owner;
 use crate::{Output, screen};
-use sottovoce_net::book::{self, Beside, BookError, BookFile, Key, record_id};
+use sottovoce_net::book::{self, BookError, BookFile, Key, Stamp, record_id};
 use sottovoce_net::disk::{FileDisk, Glance};
+use sottovoce_net::seat::{Beside, Seat, SeatError, instance, seat_id, write_instance};
 use sottovoce_net::store::{Store, StoreError};
 use sottovoce_net::transport::Identity;
 use sottovoce_privacy::odometer::{Book, Entry, Instance, RecordId, TaskRows};
@@ -193,46 +194,41 @@ pub fn charge<T>(
     Ok(Some((charged, prepared)))
 }
 
-/// The same for a peer, whose store's lock is held, and its data again if records have ids. A store and its instance belong together.
+/// A peer that was charged.
+pub struct ChargedPeer {
+    /// To what.
+    pub charged: Charged,
+    /// Its data again, if records have ids.
+    pub without: Option<One>,
+    /// Its place in the book, while it runs.
+    pub seat: Seat,
+}
+
+/// The same for a peer, whose store's lock is held. A store and its instance belong together. None where it can release nothing.
 pub fn charge_peer(
     file: &PeerFile,
     one: &One,
     identity: &Identity,
     disk: &mut FileDisk,
     given: Option<Instance>,
-) -> Result<(Option<Charged>, Option<One>), Mistake> {
-    let cannot = |error: std::io::Error| Mistake::io(&file.store, "used", &error);
+) -> Result<Option<ChargedPeer>, Mistake> {
     let broken = |error: StoreError| Mistake::file(&file.store, error.to_string());
-    let found = Store::look(disk).map_err(broken)?.map(|(found, _)| found);
-    if found.as_ref().is_some_and(|found| (&found.key, found.task) != (&identity.id().to_string(), one.task)) {
+    let (found, step) = Store::look(disk).map_err(broken)?.unzip();
+    let key = identity.id().to_string();
+    if found.as_ref().is_some_and(|found| (&found.key, found.task) != (&key, one.task)) {
         // It will be refused, and releases nothing.
-        return Ok((None, None));
+        return Ok(None);
     }
-    let Some((plan, rows)) = sottovoce_run::budget::charge(&one.loaded) else { return Ok((None, None)) };
+    let Some((plan, rows)) = sottovoce_run::budget::charge(&one.loaded) else { return Ok(None) };
     // Says so before a new book is made where the store's own is gone.
     recorded(file, one)?;
     let mut book = open(&file.budget, |line| tracing::info!("{line}"))?;
     let rows = named(book.key(), rows);
-    let entry = |instance: &Instance| book.book().entry(instance);
-    // PRIVACY: the order is the one of the proof page: pending instance, charge, store, bound instance, releases. Whatever stops in between,
-    // what may have been released was charged.
-    let instance = match (book::instance(&file.store).map_err(cannot)?, &found) {
-        (Some(Beside::Bound(known)), Some(_)) if entry(&known).is_none() => return Err(elsewhere(file)),
-        (Some(Beside::Bound(known)), Some(_)) => known,
-        // Nothing was released under a pending instance, so it is as good as a new one for the same plan and rows.
-        (Some(Beside::Pending(known)), _)
-            if given.is_none()
-                && entry(&known).is_none_or(|entry| entry.is_of(&one.loaded.task.name, &plan, &rows)) =>
-        {
-            known
-        }
-        // A store that is gone, or has lost its instance, is a new one; whoever started this peer can speak for an empty store only.
-        _ => {
-            let new = given.filter(|_| found.is_none()).map_or_else(new_instance, Ok)?;
-            book::write_instance(&file.store, Beside::Pending(new)).map_err(cannot)?;
-            new
-        }
-    };
+    // PRIVACY: the order is the one of the proof page: pending instance, charge, store, bound instance, stamp, releases. Whatever stops in
+    // between, what may have been released was charged.
+    let releases = step.flatten().map_or(0, |step| step.ledger.releases());
+    let asks = Asks { file, key: &key, task: &one.loaded.task.name, plan: &plan, rows: &rows };
+    let (instance, seat) = asks.take_seat(&book, found.as_ref().map(|_| releases), given)?;
     let (charged, without) =
         charge_to((&file.budget, &mut book), instance, &one.loaded, (plan, rows), |charged: &Charged| {
             let load = || load_without(file, &|id| charged.is_void(id));
@@ -243,17 +239,77 @@ pub fn charge_peer(
             }
             Ok(without)
         })?;
-    Ok((Some(charged), without))
+    Ok(Some(ChargedPeer { charged, without, seat }))
 }
 
-/// Says that a peer's store has begun, which is safe, under its instance. Nothing may be released before this returns.
-pub fn bind_peer(file: &PeerFile) -> Result<(), Mistake> {
-    let cannot = |error: std::io::Error| Mistake::io(&file.store, "used", &error);
-    match book::instance(&file.store).map_err(cannot)? {
-        // PRIVACY: from here on an empty store beside this instance is one that was deleted, and is charged again.
-        Some(Beside::Pending(instance)) => book::write_instance(&file.store, Beside::Bound(instance)).map_err(cannot),
-        _ => Ok(()),
+/// A peer that wants to be charged.
+struct Asks<'a> {
+    file: &'a PeerFile,
+    key: &'a str,
+    task: &'a str,
+    plan: &'a Ledger,
+    rows: &'a TaskRows,
+}
+
+impl Asks<'_> {
+    /// The instance that the peer goes on with, or a new one, and its seat. `releases` are those of its store; none where that is empty.
+    fn take_seat(
+        &self,
+        book: &BookFile<FileDisk>,
+        releases: Option<u64>,
+        given: Option<Instance>,
+    ) -> Result<(Instance, Seat), Mistake> {
+        let Asks { file, key, task, plan, rows } = *self;
+        let cannot = |error: std::io::Error| Mistake::io(&file.store, "used", &error);
+        let entry = |instance: &Instance| book.book().entry(instance);
+        let last = |instance: &Instance| book.stamp(&seat_id(instance, key));
+        // Under which this peer has never been bound to a store.
+        let is_unused = |instance: &Instance| last(instance) == Stamp::default();
+        let take = |instance| Seat::take(&file.budget, &file.store, instance, key).map_err(unseated(file));
+        match (instance(&file.store).map_err(cannot)?, releases) {
+            (Some(Beside::Bound(bound)), Some(_)) if entry(&bound.instance).is_none() => Err(elsewhere(file)),
+            (Some(Beside::Bound(bound)), Some(releases)) => {
+                let seat = take(bound.instance)?;
+                // PRIVACY: a charge is for the folder that ran last, and not for its copies.
+                seat.check(&bound, &last(&bound.instance), releases).map_err(unseated(file))?;
+                Ok((bound.instance, seat))
+            }
+            // Nothing was released under a pending instance, so it is as good as a new one for the same plan and rows.
+            (Some(Beside::Pending(known)), _)
+                if given.is_none()
+                    && is_unused(&known)
+                    && entry(&known).is_none_or(|entry| entry.is_of(task, plan, rows)) =>
+            {
+                Ok((known, take(known)?))
+            }
+            // A store that is gone, or has lost its instance, is a new one; whoever started this peer can speak for an empty store only, and
+            // for a charge of this task.
+            _ => {
+                let covers = |given: &Instance| entry(given).is_some_and(|entry| entry.covers(task, plan, rows));
+                let given = given.filter(|given| releases.is_none() && is_unused(given) && covers(given));
+                let new = given.map_or_else(new_instance, Ok)?;
+                let seat = take(new)?;
+                write_instance(&file.store, Beside::Pending(new)).map_err(cannot)?;
+                Ok((new, seat))
+            }
+        }
     }
+}
+
+fn unseated(file: &PeerFile) -> impl Fn(SeatError) -> Mistake {
+    |error| Mistake::file(&file.store, error.to_string())
+}
+
+/// Says in the book and beside the store that a peer has started, when its store has begun, or that it has ended. Nothing may be released
+/// before this returns.
+pub fn stamp_peer(file: &PeerFile, seat: &Seat) -> Result<(), Mistake> {
+    let looked = Store::look(&mut Glance::at(&file.store));
+    let (_, step) = looked.map_err(|error| Mistake::file(&file.store, error.to_string()))?.unzip();
+    let releases = step.flatten().map_or(0, |step| step.ledger.releases());
+    let mut book = open(&file.budget, |line| tracing::info!("{line}"))?;
+    // PRIVACY: from here on an empty store beside this instance is one that was deleted, and is charged again; and a copy of this folder
+    // that was made before is refused.
+    seat.stamp(&mut book, Stamp { nonce: fresh()?, releases }).map_err(unseated(file))
 }
 
 /// A store that may have released something is charged to another book than this one.
@@ -270,8 +326,8 @@ fn elsewhere(file: &PeerFile) -> Mistake {
 /// The charge of a peer's instance, if there is one, for its owner to look at.
 pub fn recorded(file: &PeerFile, one: &One) -> Result<Option<Charged>, Mistake> {
     let cannot = |error: std::io::Error| Mistake::io(&file.store, "read", &error);
-    let Some(beside) = book::instance(&file.store).map_err(cannot)? else { return Ok(None) };
-    let (Beside::Pending(instance) | Beside::Bound(instance)) = beside;
+    let Some(beside) = instance(&file.store).map_err(cannot)? else { return Ok(None) };
+    let instance = beside.instance();
     let looked = book::look(&file.budget).map_err(refused(&file.budget))?;
     let known = looked.as_ref().and_then(|(book, key)| Some((book.entry(&instance)?.clone(), *key)));
     if let Some((entry, key)) = known {

@@ -2,7 +2,8 @@
 
 mod support;
 
-use sottovoce_net::book::{Beside, instance, look, record_id};
+use sottovoce_net::book::{look, record_id};
+use sottovoce_net::seat::{Beside, instance};
 use sottovoce_privacy::{Accountant, Charge, Filter, Ledger, Tight, least_limit};
 use sottovoce_task::{load::load, task::Task};
 use std::fmt::Write;
@@ -131,12 +132,25 @@ fn three_tasks_two_of_them_killed_come_to_what_each_record_was_told_about() {
     );
     assert!(!first.log().contains("source: "), "what records with ids have spent is not for a log: {}", first.log());
 
+    // A log of the store from before the last stamp is noticed, whatever stands beside it.
+    let store = first.folder().join("store/store.log");
+    let log = std::fs::read(&store).expect("a log");
+    std::fs::write(&store, &log[..first_record(&log)]).expect("put back");
+    let said = start_refused(&place.join("one"), "a");
+    assert!(said.contains("the store was put back: it holds 0 releases, and had 8"), "{said}");
+    std::fs::write(&store, &log).expect("as it was");
     // A store that is gone is a new instance, and so is one that lost its instance.
     std::fs::remove_file(first.folder().join("store/store.log")).expect("it was there");
     first.start();
     until("it is charged again", || entries(place) == 6);
     first.kill();
     signed_ledgers(place, &second_peer(place));
+}
+
+/// The length of a store's log that has only begun: its first record, and the seal of it.
+fn first_record(log: &[u8]) -> usize {
+    let payload = u32::from_le_bytes(log[4..8].try_into().expect("four bytes")) as usize;
+    4 + 4 + 8 + payload + 32 + 32
 }
 
 /// A peer of the second task, as it was left.
@@ -267,10 +281,18 @@ fn beside(peer: &Peer) -> Option<Beside> {
     instance(&peer.folder().join("store")).expect("readable")
 }
 
-/// Starts it, and kills it when it may have released something.
-fn start_and_kill(peer: &mut Peer) {
+/// Starts it, and waits until it may release something.
+fn start(peer: &mut Peer) {
+    let door = peer.folder().join("admin.json");
+    // Of a process that was killed.
+    drop(std::fs::remove_file(&door));
     peer.start();
-    until("it runs", || matches!(beside(peer), Some(Beside::Bound(_))));
+    until("it runs", || door.exists());
+    assert!(matches!(beside(peer), Some(Beside::Bound(_))));
+}
+
+fn start_and_kill(peer: &mut Peer) {
+    start(peer);
     peer.kill();
 }
 
@@ -302,6 +324,41 @@ fn a_start_that_fails_after_its_charge_is_not_charged_again_and_a_deleted_store_
     std::fs::remove_file(store.join("store.log")).expect("it was there");
     let said = start_refused(place, "a");
     assert!(said.contains("1 tasks have used") || said.contains("1 task has used"), "{said}");
+}
+
+/// Copies the folder of a peer, as `cp -r` does.
+fn copy(place: &Path, from: &str, to: &str) {
+    let copied = std::process::Command::new("cp").current_dir(place).args(["-r", from, to]).status();
+    assert!(copied.expect("cp runs").success());
+}
+
+/// Store and instance are copied together, and both copies draw noise of their own: of all of them one alone may go on.
+#[test]
+fn a_copied_folder_releases_nothing_under_the_charge_of_the_original() {
+    let place = support::folder();
+    let place = place.path();
+    let mut peer = lonely(place);
+    start(&mut peer);
+    copy(place, "a", "beside");
+    let said = start_refused(place, "beside");
+    assert!(said.contains("another process runs this peer, or a copy of its folder"), "{said}");
+    // It was killed: it goes on, and what was copied before does not.
+    peer.kill();
+    start_and_kill(&mut peer);
+    let said = start_refused(place, "beside");
+    assert!(said.contains("is a copy, or was put back") && said.contains("accepted"), "{said}");
+    // Ended as it should be: also a copy from before its end is an old one.
+    start(&mut peer);
+    copy(place, "a", "running");
+    peer.stop();
+    assert!(start_refused(place, "running").contains("is a copy, or was put back"));
+    // Whoever is moved, or comes back from a backup that is as new, goes on; then it is the original.
+    copy(place, "a", "moved");
+    let mut moved = peer.copied("moved");
+    start(&mut moved);
+    moved.stop();
+    assert!(start_refused(place, "a").contains("is a copy, or was put back"));
+    assert_eq!(entries(place), 1, "charged once, and nobody else has released anything");
 }
 
 /// The plan of a peer's task, as it charges it.

@@ -65,6 +65,17 @@ fn where_every_record_is_over_its_limit_nobody_is_said_to_gain() {
     let report = read(place, "over/report.html");
     assert!(report.contains(&format!("Nobody learned from any row: {all}.")), "{said}");
     assert!(!["raises", "lowers", "improves", "worsens"].iter().any(|verb| report.contains(&format!(" {verb} mean "))));
+    // Nor does the table, a picture or a file show how models that nobody trained do.
+    let column = "<th scope=\"col\">test accuracy</th>";
+    assert!(read(place, "mixed/report.html").contains(column) && !report.contains(column), "{report}");
+    let mut pictures: Vec<_> = std::fs::read_dir(place.join("over/plots")).expect("plots").flatten().collect();
+    pictures.retain(|file| file.path().extension().is_some_and(|end| end == "svg"));
+    for picture in &pictures {
+        let text = std::fs::read_to_string(picture.path()).expect("a picture");
+        assert!(!text.contains("accuracy"), "{:?}", picture.path());
+    }
+    let metrics = read(place, "over/metrics.csv");
+    assert!(metrics.lines().skip(1).all(|line| line.ends_with(",,")) && metrics.lines().count() > 1, "{metrics}");
     let answer = json(place, "train old.toml --out again --no-sweep --budget limited");
     assert!(answer["accuracy"].is_null() && answer["void"]["records"] == 9, "{answer}");
     assert_eq!(answer["source"]["tasks"], 4, "{answer}");

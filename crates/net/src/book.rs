@@ -1,9 +1,9 @@
 //! The book of an odometer, in a folder that survives a power loss.
 //!
 //! The file is a list of records and seals as a peer's store is (`store.rs`). The first record holds the source's key, under which ids of
-//! records are hashed; the others are the limit and the charges. None is ever taken away. A charge is safe before whoever asked for it
-//! goes on, so the book is never behind what was sent. A crash between the two leaves an instance that is pending
-//! beside the peer's store, and the next start uses its charge.
+//! records are hashed; the others are the limit, the charges, and the stamps of peers that start and end (`seat.rs`). None is ever taken
+//! away. A charge is safe before whoever asked for it goes on, so the book is never behind what was sent. A crash between the two leaves
+//! an instance that is pending beside the peer's store, and the next start uses its charge.
 //!
 //! A second file says how many records there are, and the digest of the last. It is written when a record is safe, so a log that is cut,
 //! or put back from a copy, is noticed as long as this file is not put back with it.
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use sottovoce_privacy::odometer::{Book, Entry, Instance, RecordId, Refused, TaskRows};
 use sottovoce_privacy::{Charge, Event, Filter, Ledger};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,9 +27,6 @@ const LOG: &str = "budget.log";
 const LOCK: &str = "budget.lock";
 const END: &str = "budget.end";
 
-/// Beside a peer's store.
-const INSTANCE: &str = "instance";
-
 const KEY_BYTES: usize = 32;
 
 /// How long another process may hold the book: a charge takes milliseconds.
@@ -40,12 +38,28 @@ const MOMENT: Duration = Duration::from_secs(1);
 /// The key of a source. Ids are hashed under it, so that a book says nothing about them to whoever does not have it.
 pub type Key = [u8; KEY_BYTES];
 
+/// Random bytes; zeros where there was no stamp yet.
+pub type Nonce = [u8; 16];
+
+/// An instance of a task and one peer of it.
+pub type SeatId = [u8; 16];
+
+/// What a peer leaves when it starts and when it ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// Fresh each time.
+    pub nonce: Nonce,
+    /// How many releases its store held.
+    pub releases: u64,
+}
+
 /// A record as postcard writes it.
 #[derive(Serialize, Deserialize)]
 enum Written {
     Source { format: u32, key: Key },
     Limit { epsilon: f64, delta: f64, order: f64 },
     Charge(WrittenEntry),
+    Stamp { seat: SeatId, stamp: Stamp },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -158,6 +172,8 @@ pub struct BookFile<D> {
     mark: [u8; MARK_BYTES],
     key: Key,
     book: Book,
+    /// The last of each seat.
+    stamps: BTreeMap<SeatId, Stamp>,
     /// Of the log.
     bytes: u64,
     is_new: bool,
@@ -207,38 +223,6 @@ pub fn look(folder: &Path) -> Result<Option<(Book, Key)>, BookError> {
     Ok(read.map(|read| (read.book, read.key)))
 }
 
-/// The instance of a task beside a peer's store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beside {
-    /// Nothing was ever released under it: the store has not begun, or has only just.
-    Pending(Instance),
-    /// The store has begun under it, and may have released anything since.
-    Bound(Instance),
-}
-
-/// What follows a pending instance in its file.
-const PENDING: &[u8] = b"pending";
-
-/// The instance beside a peer's store; none where there is none, or it is not whole.
-pub fn instance(store: &Path) -> io::Result<Option<Beside>> {
-    let bytes = Glance::named(store, INSTANCE).read()?;
-    let Some((instance, rest)) = bytes.split_first_chunk() else { return Ok(None) };
-    Ok(match rest {
-        [] => Some(Beside::Bound(*instance)),
-        PENDING => Some(Beside::Pending(*instance)),
-        _ => None,
-    })
-}
-
-/// Writes it, and returns when that is safe. Whoever does it holds the store's lock.
-pub fn write_instance(store: &Path, beside: Beside) -> io::Result<()> {
-    let bytes = match beside {
-        Beside::Pending(instance) => [&instance, PENDING].concat(),
-        Beside::Bound(instance) => instance.to_vec(),
-    };
-    FileDisk::open_named(store, INSTANCE, None)?.replace(&bytes)
-}
-
 /// What a log says.
 struct Read {
     payloads: Vec<Vec<u8>>,
@@ -246,6 +230,7 @@ struct Read {
     mark: [u8; MARK_BYTES],
     key: Key,
     book: Book,
+    stamps: BTreeMap<SeatId, Stamp>,
     /// Whether log and end are as a charge leaves them.
     is_clean: bool,
 }
@@ -272,7 +257,7 @@ fn parse(bytes: &[u8], end: &[u8]) -> Result<Option<Read>, BookError> {
     };
     let (mut digest, mut mark) = ([0; 32], [0; MARK_BYTES]);
     let mut agrees = ended.is_none();
-    let (mut key, mut book) = (None, Book::default());
+    let (mut key, mut book, mut stamps) = (None, Book::default(), BTreeMap::new());
     for (payload, number) in log.payloads.iter().zip(0..) {
         digest = chained(number, &digest, payload);
         if number == 0 {
@@ -287,6 +272,7 @@ fn parse(bytes: &[u8], end: &[u8]) -> Result<Option<Read>, BookError> {
                 book.limit(Filter::with_order(epsilon, delta, order).map_err(|_| damaged(number))?);
             }
             (Written::Charge(entry), Some(_)) => book.push(entry.read().ok_or(damaged(number))?),
+            (Written::Stamp { seat, stamp }, Some(_)) => drop(stamps.insert(seat, stamp)),
             _ => return Err(damaged(number)),
         }
     }
@@ -297,7 +283,7 @@ fn parse(bytes: &[u8], end: &[u8]) -> Result<Option<Read>, BookError> {
     }
     let is_clean = log.is_clean && ended.is_some_and(|(count, _)| count == found);
     let payloads = log.payloads.iter().map(|payload| payload.to_vec()).collect();
-    Ok(key.map(|key| Read { payloads, digest, mark, key, book, is_clean }))
+    Ok(key.map(|key| Read { payloads, digest, mark, key, book, stamps, is_clean }))
 }
 
 impl<D: Disk> BookFile<D> {
@@ -313,11 +299,12 @@ impl<D: Disk> BookFile<D> {
             mark: [0; MARK_BYTES],
             key: fresh,
             book: Book::default(),
+            stamps: BTreeMap::new(),
             is_clean,
         });
-        let Read { payloads, digest, mark, key, book, .. } = found;
+        let Read { payloads, digest, mark, key, book, stamps, .. } = found;
         let bytes = bytes.len() as u64;
-        let mut file = BookFile { log, end, payloads, digest, mark, key, book, bytes, is_new, failed: false };
+        let mut file = BookFile { log, end, payloads, digest, mark, key, book, stamps, bytes, is_new, failed: false };
         if !is_clean {
             // Makes safe what was found, and takes away what was not finished.
             file.renew()?;
@@ -347,11 +334,7 @@ impl<D: Disk> BookFile<D> {
             Some(known) if (known.epsilon(), known.delta()) == (epsilon, delta) => Ok(()),
             Some(known) => Err(BookError::OtherLimit { epsilon: known.epsilon(), delta: known.delta() }),
             None => {
-                let unset = |error| match error {
-                    BookError::Unfinished { error, .. } => BookError::Io { what: "written", error },
-                    other => other,
-                };
-                self.append(&Written::Limit { epsilon, delta, order }).map_err(unset)?;
+                self.append(&Written::Limit { epsilon, delta, order }).map_err(uncharged)?;
                 self.book.limit(filter);
                 Ok(())
             }
@@ -380,6 +363,18 @@ impl<D: Disk> BookFile<D> {
         // was sent.
         self.append(&Written::Charge(WrittenEntry::new(&entry)))?;
         self.book.push(entry);
+        Ok(())
+    }
+
+    /// The last stamp of a seat; zeros where there is none.
+    pub fn stamp(&self, seat: &SeatId) -> Stamp {
+        self.stamps.get(seat).copied().unwrap_or_default()
+    }
+
+    /// Writes a stamp. Returns when it is safe.
+    pub fn write_stamp(&mut self, seat: SeatId, stamp: Stamp) -> Result<(), BookError> {
+        self.append(&Written::Stamp { seat, stamp }).map_err(uncharged)?;
+        self.stamps.insert(seat, stamp);
         Ok(())
     }
 
@@ -431,6 +426,14 @@ impl<D: Disk> BookFile<D> {
         let mut end = (self.payloads.len() as u64).to_le_bytes().to_vec();
         end.extend(self.digest);
         self.end.replace(&end)
+    }
+}
+
+/// What failed to be written was no charge.
+fn uncharged(error: BookError) -> BookError {
+    match error {
+        BookError::Unfinished { error, .. } => BookError::Io { what: "written", error },
+        other => other,
     }
 }
 

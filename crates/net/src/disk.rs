@@ -66,7 +66,11 @@ impl FileDisk {
     }
 }
 
-fn locked(file: PathBuf) -> io::Result<(File, PathBuf)> {
+/// A file that one process at a time can have.
+///
+/// # Errors
+/// [`io::ErrorKind::WouldBlock`] when another process has it.
+pub(crate) fn locked(file: PathBuf) -> io::Result<(File, PathBuf)> {
     loop {
         let lock = private().read(true).append(true).create(true).open(&file)?;
         lock.try_lock().map_err(|error| match error {

@@ -7,6 +7,7 @@
 //! | [`disk`] | where bytes lie, and when they are safe | files |
 //! | [`store`] | charges, state and what is to be sent, in one record | one peer's step |
 //! | [`book`] | what all tasks on one data source were charged | files, an odometer |
+//! | [`seat`] | which folder of a peer ran last, and that one alone runs | files, the book |
 //! | [`frame`] | what peers say to each other, as bytes | limits |
 //! | [`group`] | who takes part | names, keys, weights |
 //! | [`node`] | one peer: its agent, its store, what came and what goes; no socket, no clock | an [`Algorithm`](sottovoce_core::Algorithm) |
@@ -23,6 +24,7 @@ pub mod frame;
 pub mod group;
 pub mod node;
 pub mod peer;
+pub mod seat;
 pub mod status;
 pub mod store;
 pub mod transport;

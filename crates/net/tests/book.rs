@@ -3,7 +3,7 @@
 mod support;
 
 use sottovoce_core::Coin;
-use sottovoce_net::book::{Beside, BookError, BookFile, instance, look, record_id, write_instance};
+use sottovoce_net::book::{BookError, BookFile, SeatId, Stamp, look, record_id};
 use sottovoce_privacy::odometer::TaskRows;
 use sottovoce_privacy::{Charge, Event, Filter, Ledger};
 use std::time::Duration;
@@ -33,7 +33,13 @@ fn rows(k: u8) -> TaskRows {
     if k.is_multiple_of(2) { TaskRows::Unnamed(9) } else { TaskRows::Named([([k; 16], 1), ([99; 16], 2)].into()) }
 }
 
-/// Charges instances 0, 1, .. until something fails; the third action sets a limit. How many charges were promised.
+/// What the peer of instance k stamps.
+fn stamp(k: u8) -> (SeatId, Stamp) {
+    ([k; 16], Stamp { nonce: [k + 100; 16], releases: u64::from(k) })
+}
+
+/// Charges instances 0, 1, .. until something fails, and stamps every second one; the third action sets a limit. How many charges were
+/// promised.
 fn charge_all(folder: &Folder, count: u8) -> u8 {
     let Ok(mut book) = folder.open() else { return 0 };
     for k in 0..count {
@@ -43,6 +49,10 @@ fn charge_all(folder: &Folder, count: u8) -> u8 {
         if book.charge([k; 16], "t", plan(k), rows(1)).is_err() {
             assert!(matches!(book.charge([99; 16], "t", plan(9), rows(1)), Err(BookError::Failed)));
             return k;
+        }
+        let (seat, stamp) = stamp(k);
+        if k % 2 == 1 && book.write_stamp(seat, stamp).is_err() {
+            return k + 1;
         }
     }
     count
@@ -70,6 +80,10 @@ fn power_losses(tasks: u8, losses_max: usize) -> usize {
                 assert!(found == promised || found == promised + 1, "{fails_at} {tail:?}: {found} of {promised}");
                 for (entry, k) in book.book().entries().iter().zip(0..) {
                     assert_eq!((entry.instance, &entry.plan), ([k; 16], &plan(k)), "to the bit, in order");
+                }
+                // What was charged after it was stamped is promised with it.
+                for (seat, stamp) in (0..promised.saturating_sub(1)).filter(|k| k % 2 == 1).map(stamp) {
+                    assert_eq!(book.stamp(&seat), stamp, "{fails_at} {tail:?}");
                 }
                 // Started again, the instances that are there are not charged a second time, and the others are.
                 for k in 0..tasks {
@@ -151,7 +165,7 @@ fn a_log_that_was_cut_or_put_back_is_refused() {
     // Another book with as many records.
     let other = Folder::default();
     let mut book = other.open().expect("new");
-    (0..4).for_each(|k| drop(book.charge([k + 50; 16], "t", plan(k), rows(1)).expect("no limit").clone()));
+    (0..5).for_each(|k| drop(book.charge([k + 50; 16], "t", plan(k), rows(1)).expect("no limit").clone()));
     other.1.0.borrow_mut().bytes = end;
     assert!(matches!(other.open(), Err(BookError::OtherEnd { .. })));
     // The end alone is gone.
@@ -219,20 +233,6 @@ fn whoever_lost_the_lock_writes_nothing() {
     drop((first, second));
     let (book, _) = look(place.path()).expect("a good book").expect("a book");
     assert_eq!(book.entries().len(), 1, "of the one that was promised");
-}
-
-#[test]
-fn an_instance_is_pending_until_it_is_bound() {
-    let place = tempfile::tempdir().expect("a folder");
-    assert_eq!(instance(place.path()).expect("nothing is there"), None);
-    for beside in [Beside::Pending([1; 16]), Beside::Pending([2; 16]), Beside::Bound([2; 16])] {
-        write_instance(place.path(), beside).expect("written");
-        assert_eq!(instance(place.path()).expect("readable"), Some(beside));
-    }
-    for broken in [&[2; 15][..], &[2; 17], &[0; 23], b""] {
-        std::fs::write(place.path().join("instance"), broken).expect("written");
-        assert_eq!(instance(place.path()).expect("readable"), None, "it is not whole");
-    }
 }
 
 #[test]

@@ -57,6 +57,17 @@ impl Entry {
         };
         self.task == task && self.plan == *plan && same_rows
     }
+
+    /// Whether a task of this plan, on some of these rows, is paid for by this charge: one for all agents, of which each has its part. (Of rows
+    /// with names, those that were not charged are void.)
+    pub fn covers(&self, task: &str, plan: &Ledger, rows: &TaskRows) -> bool {
+        let same_kind = match (&self.charged, rows) {
+            (TaskRows::Unnamed(charged), TaskRows::Unnamed(rows)) => rows <= charged,
+            (TaskRows::Named(_), TaskRows::Named(_)) => true,
+            _ => false,
+        };
+        self.task == task && self.plan == *plan && same_kind
+    }
 }
 
 /// Why a task may not start. All of it follows from public facts.

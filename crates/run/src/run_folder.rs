@@ -104,12 +104,13 @@ fn write_exact(
 ) -> Result<Summary, Mistake> {
     let Exact { loaded, runs, sweep } = exact;
     let (run, others) = runs.split_last().expect("the run itself is among the runs");
-    let summary = Summary::of(facts, told, digest).with_exact(facts, run, others.first().copied(), loaded.void);
+    let summary = Summary::of(facts, told, digest).with_exact(facts, run, others.first().copied(), loaded);
     write_released(folder, facts, told)?;
     if let Some(home) = &run.home {
         folder.write("home.csv", models_csv(facts, &home.models, &vec![true; facts.agents()]))?;
     }
-    folder.write("metrics.csv", metrics_csv(run.samples.iter().copied()))?;
+    let scored = |sample: &Sample| if loaded.learns_nothing() { sample.without_scores() } else { *sample };
+    folder.write("metrics.csv", metrics_csv(run.samples.iter().map(scored)))?;
     let report = pages::with_exact(pages::of_told(facts, told, commands, &summary), loaded, runs, sweep);
     write_figures(folder, &summary, &report)?;
     Ok(summary)

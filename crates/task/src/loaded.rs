@@ -37,6 +37,11 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// Whether every row is over its limit, so that scores would be of models that nobody has trained.
+    pub fn learns_nothing(&self) -> bool {
+        self.void.is_some_and(|void| void.is_all())
+    }
+
     /// Problem and plan of a task that knows its points-max.
     pub fn assemble(
         task: Task,

@@ -11,6 +11,7 @@ use sottovoce_net::frame::frame_bytes_max;
 use sottovoce_net::group::Group;
 use sottovoce_net::node::{Node, Rules};
 use sottovoce_net::peer::{Peer, Settings};
+use sottovoce_net::seat::Seat;
 use sottovoce_net::transport::{self, Identity};
 use sottovoce_net::{Key, Multiaddr};
 use sottovoce_privacy::Ledger;
@@ -120,8 +121,10 @@ impl Visitor for Run<'_> {
         let mut disk = FileDisk::open(&file.store).map_err(|error| Mistake::io(&file.store, "used", &error))?;
         // PRIVACY: everything that this instance of the task may ever release is charged to the source of the data, and safe, before the node
         // exists that could release it.
-        let (charged, without) = budget::charge_peer(file, one, &identity, &mut disk, arguments.charged)?;
-        let news = charged.map_or(Vec::new(), |charged| source_news(file, charged));
+        let charged = budget::charge_peer(file, one, &identity, &mut disk, arguments.charged)?;
+        let news = charged.as_ref().map_or(Vec::new(), |peer| source_news(file, &peer.charged));
+        let (without, seat) = charged.map(|peer| (peer.without, peer.seat)).unzip();
+        let without = without.flatten();
         let one = without.as_ref().unwrap_or(one);
         // Who has which coins need not be secret, but must not be the same for all.
         let id = identity.id().to_bytes();
@@ -131,7 +134,7 @@ impl Visitor for Run<'_> {
             Node::open(algorithm, (access.data)(&one.loaded, one.me), group, rules, &owner(one, &identity), disk)
                 .map_err(|fault| Mistake::file(&file.store, fault.to_string()))?;
         // PRIVACY: the store has its first record, and nothing was released yet.
-        budget::bind_peer(file)?;
+        seat.iter().try_for_each(|seat| budget::stamp_peer(file, seat))?;
         let settings = Settings {
             identity,
             transport: settings,
@@ -142,7 +145,7 @@ impl Visitor for Run<'_> {
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| Mistake::new(format!("threads cannot be started: {error}")))?;
-        runtime.block_on(serve(arguments, file, one, news, node, settings))
+        runtime.block_on(serve(arguments, (file, one, seat), news, node, settings))
     }
 }
 
@@ -160,16 +163,16 @@ pub fn rules(file: &PeerFile, one: &One, seed: u64) -> Rules {
 }
 
 /// What a log says of the source that a peer was charged to.
-fn source_news(file: &PeerFile, charged: budget::Charged) -> Vec<String> {
+fn source_news(file: &PeerFile, charged: &budget::Charged) -> Vec<String> {
     // What the record with the most rows has spent is the owner's to know, by `peer status`: a log may be shown.
     let spent = (!charged.has_ids()).then(|| format!("source: {}", charged.said));
-    [format!("the odometer is {}", file.budget.display())].into_iter().chain(charged.news).chain(spent).collect()
+    let place = format!("the odometer is {}", file.budget.display());
+    [place].into_iter().chain(charged.news.clone()).chain(spent).collect()
 }
 
 async fn serve<'d, A: Algorithm>(
     arguments: &Arguments,
-    file: &PeerFile,
-    one: &One,
+    (file, one, seat): (&PeerFile, &One, Option<Seat>),
     news: Vec<String>,
     node: Node<'d, A, FileDisk>,
     settings: Settings,
@@ -196,8 +199,11 @@ async fn serve<'d, A: Algorithm>(
     tracing::info!(agent = file.agent, neighbours = file.neighbours.len(), task, "started");
     let ended = peer.run().await.map_err(|error| refused(&error));
     if ended.is_ok() {
+        seat.iter().try_for_each(|seat| budget::stamp_peer(file, seat))?;
         keep_home(&arguments.folder, file, one)?;
     }
+    // Before the owner's door is closed, so that whoever saw it close can start the peer again.
+    drop(seat);
     ended
 }
 

@@ -133,6 +133,12 @@ impl Peer {
         peer
     }
 
+    /// A copy of its folder, which is there already.
+    pub fn copied(&self, name: &str) -> Self {
+        let (place, id, address) = (self.place.clone(), self.id.clone(), self.address.clone());
+        Peer { place, name: name.to_owned(), id, address, machine: self.machine.clone(), process: None }
+    }
+
     /// The program, where this peer lives.
     fn program(&self) -> Command {
         match &self.machine {

@@ -115,6 +115,13 @@ pub struct Sample {
     pub score_std: Option<f64>,
 }
 
+impl Sample {
+    /// The same moment, of models whose scores mean nothing.
+    pub fn without_scores(&self) -> Sample {
+        Sample { score_mean: None, score_std: None, ..*self }
+    }
+}
+
 /// One agent at the end.
 #[derive(Clone, Debug, Default)]
 pub struct AgentScore {

@@ -46,7 +46,7 @@ pub fn headline(report: &Report) -> String {
         None => without_scores(report),
     };
     match &report.void {
-        Some(void) if void.is_all => format!("{result}: {}. Its scores mean nothing.", void.words),
+        Some(void) if void.is_all => format!("{result}: {}. So there are no scores.", void.words),
         Some(void) => format!("{result} {}, also not to the models that agents are compared with.", void.words),
         None => result,
     }

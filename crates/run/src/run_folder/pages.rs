@@ -104,8 +104,15 @@ fn learned_graph(facts: &PublicFacts, graph: &Graph) -> LearnedGraph {
     }
 }
 
-/// The same report with what is computed from exact data, beside the runs that it is compared with.
+/// The same report with what is computed from exact data, beside the runs that it is compared with. Where every row is over its limit, nobody
+/// has learned from anything: there is no score to show, and nothing to compare.
 pub(super) fn with_exact(told: Report, loaded: &Loaded, runs: &[&Trained], sweep: Option<Sweep>) -> Report {
+    let void = loaded.void.map(|void| VoidRecords { words: void_in_words(void), is_all: void.is_all() });
+    if loaded.learns_nothing() {
+        let sweep = Sweep::skipped("Nobody learned from any row, so there is no score to show.");
+        let private = told.private.map(|private| PrivateRun { sweep, ..private });
+        return Report { void, private, ..told };
+    }
     let (run, others) = runs.split_last().expect("the run itself is among the runs");
     let alone = others.first().copied();
     let higher_is_better = told.higher_is_better;
@@ -131,7 +138,7 @@ pub(super) fn with_exact(told: Report, loaded: &Loaded, runs: &[&Trained], sweep
         bound: optimum.and_then(|optimum| bound(loaded, run, optimum)),
         optimum,
         agents: told.agents.into_iter().enumerate().map(scored).collect(),
-        void: loaded.void.map(|void| VoidRecords { words: void_in_words(void), is_all: void.is_all() }),
+        void,
         learned: told.learned.map(|learned| LearnedGraph { loss: Some(losses(loaded, &run.models)), ..learned }),
         table: rows.collect(),
         ..told

@@ -11,6 +11,7 @@ use serde::Serialize;
 use sottovoce_algorithms::personal::boosting::Bits;
 use sottovoce_core::Graph;
 use sottovoce_privacy::{Accountant, Sum};
+use sottovoce_task::load::Loaded;
 use sottovoce_task::task::Leaves;
 use std::collections::BTreeMap;
 
@@ -204,11 +205,11 @@ impl Summary {
         facts: &PublicFacts,
         run: &Trained,
         alone: Option<&Trained>,
-        void: Option<Void>,
+        loaded: &Loaded,
     ) -> Summary {
         let classification = facts.is_classification;
-        let scores = scores(run, alone, classification).filter(|_| !void.is_some_and(|void| void.is_all()));
-        self.void = void;
+        let scores = scores(run, alone, classification).filter(|_| !loaded.learns_nothing());
+        self.void = loaded.void;
         self.objective = run.samples.last().and_then(|sample| sample.objective);
         self.duality_gap = run.gap;
         self.accuracy = scores.filter(|_| classification);
