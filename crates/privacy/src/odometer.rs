@@ -61,12 +61,14 @@ impl Entry {
     /// Whether a task of this plan, on some of these rows, is paid for by this charge: one for all agents, of which each has its part. (Of rows
     /// with names, those that were not charged are void.)
     pub fn covers(&self, task: &str, plan: &Ledger, rows: &TaskRows) -> bool {
-        let same_kind = match (&self.charged, rows) {
+        let some_rows = match (&self.charged, rows) {
             (TaskRows::Unnamed(charged), TaskRows::Unnamed(rows)) => rows <= charged,
-            (TaskRows::Named(_), TaskRows::Named(_)) => true,
+            (TaskRows::Named(charged), TaskRows::Named(rows)) => {
+                rows.iter().all(|(id, rows)| charged.get(id).is_none_or(|charged| rows <= charged))
+            }
             _ => false,
         };
-        self.task == task && self.plan == *plan && same_kind
+        self.task == task && self.plan == *plan && some_rows
     }
 }
 
@@ -322,6 +324,28 @@ mod tests {
         assert_eq!(unnamed.admit([9; 16], "t", plan(1e6, 1), named([(1, 1)])), Err(Refused::Named));
         let exact = Ledger::from_charges([Charge::new(Event::Reveal, 1)]).expect("valid");
         assert!(matches!(with_names.admit([9; 16], "t", exact, named([(1, 1)])), Err(Refused::Exact { .. })));
+    }
+
+    #[test]
+    fn a_charge_for_all_agents_covers_each_of_them_and_no_other_task() {
+        let mut book = Book::default();
+        let named_entry = run(&mut book, 1, plan(10.0, 4), named([(1, 2), (2, 1)])).expect("no limit");
+        let entry = run(&mut book, 2, plan(10.0, 4), TaskRows::Unnamed(7)).expect("no limit");
+        for (entry, rows, covers) in [
+            (&entry, TaskRows::Unnamed(7), true),
+            (&entry, TaskRows::Unnamed(3), true),
+            (&entry, TaskRows::Unnamed(8), false),
+            (&entry, named([(1, 1)]), false),
+            (&named_entry, named([(1, 1)]), true),
+            // Whoever was not charged is void.
+            (&named_entry, named([(1, 2), (9, 5)]), true),
+            (&named_entry, named([(1, 3)]), false),
+            (&named_entry, TaskRows::Unnamed(1), false),
+        ] {
+            assert_eq!(entry.covers("t", &plan(10.0, 4), &rows), covers, "{rows:?}");
+        }
+        assert!(!entry.covers("u", &plan(10.0, 4), &TaskRows::Unnamed(7)), "another task");
+        assert!(!entry.covers("t", &plan(10.0, 5), &TaskRows::Unnamed(7)), "another plan");
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub enum Command {
     NetworkRevealed,
     /// `sottovoce peer`: the folder of one peer; `sottovoce network` makes one for each agent, below `peers`.
     Peer,
+    /// All others, which leave no folder that outlives them, or one of their own data.
+    Others,
 }
 
 /// What kind of thing it is.
@@ -73,7 +75,7 @@ pub struct Artefact {
     pub what: &'static str,
 }
 
-use Command::{Network, NetworkRevealed, Peer, Train};
+use Command::{Network, NetworkRevealed, Others, Peer, Train};
 use Kind::{File, Folder, Said};
 use MadeOf::{ExactData, PublicFacts, Released, Secret};
 use Shown::{No, UnlessSeedKnown, Yes};
@@ -164,7 +166,7 @@ pub const ALL: &[Artefact] = &[
         File,
         Released,
         No,
-        "what `peer start` logs, where `network` runs it: counters, neighbours, addresses",
+        "what `peer start` logs to standard error: counters, neighbours, addresses; a line that refuses a file may quote it",
     ),
     one(
         Peer,
@@ -193,7 +195,36 @@ pub const ALL: &[Artefact] = &[
         "labels and rounded values of the home model; rounding is no protection",
     ),
     one(Peer, "peer predict --broadcast", Said, Released, Yes, "predictions of what was sent"),
-    one(Peer, "peer start", Said, PublicFacts, Yes, "its log and its exit code"),
+    one(Peer, "exit code", Said, PublicFacts, Yes, "of `peer start`: 0, or 2 for a mistake in files, a store or a budget"),
+    one(
+        Peer,
+        "list of processes",
+        Said,
+        PublicFacts,
+        Yes,
+        "words of the command, for users of this machine: paths, and where `network` charged its peers the random name of the charge",
+    ),
+    one(Others, "train --dry-run", Said, PublicFacts, Yes, "what would run: names, sizes, the plan"),
+    one(Others, "privacy plan", Said, PublicFacts, Yes, "what can be hoped for, from the task, m_i and the graph"),
+    one(Others, "privacy epsilon, privacy noise", Said, PublicFacts, Yes, "arithmetic of budgets and ledgers"),
+    one(
+        Others,
+        "privacy budget",
+        Said,
+        ExactData,
+        No,
+        "what a source has spent: numbers of tasks, of records by their ids, and of rows of each id",
+    ),
+    one(Others, "data FILE, data check", Said, ExactData, No, "what is in a file, and what of it was moved"),
+    one(
+        Others,
+        "audit",
+        Said,
+        ExactData,
+        No,
+        "bounds from simulations on the task's own data; its copies of them are for its user alone, and are removed",
+    ),
+    one(Others, "peer init, add, remove, stop", Said, PublicFacts, Yes, "names, keys, addresses, the task's digest"),
 ];
 
 /// The files and folders that a command writes.
@@ -256,7 +287,7 @@ mod tests {
     fn the_document_holds_the_table_of_each_command() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-directory.md");
         let page = std::fs::read_to_string(page).expect("docs/run-directory.md");
-        for command in [Train, Network, NetworkRevealed, Peer] {
+        for command in [Train, Network, NetworkRevealed, Peer, Others] {
             let table = markdown(command);
             assert!(page.contains(&table), "docs/run-directory.md should hold, of {command:?}:\n{table}");
         }

@@ -197,7 +197,11 @@ impl<A: Algorithm> Talks for Node<'_, A, Memory, Simulated> {
             Simulated::Replaying(noise) => noise.releases().to_vec(),
             _ => Vec::new(),
         };
-        Overheard { frames: Vec::new(), ledger: self.ledger().clone(), releases, settled: self.is_settled() }
+        let heard: Vec<_> = Node::neighbours(self).map(|neighbour| (neighbour.post, neighbour.points)).collect();
+        let numbers = (self.wakes(), self.last_number(), self.post_number(), self.planned());
+        let counted = format!("{numbers:?} {heard:?} {:?}", self.counters());
+        let (ledger, settled) = (self.ledger().clone(), self.is_settled());
+        Overheard { frames: Vec::new(), ledger, releases, settled, counted }
     }
 }
 
@@ -334,6 +338,12 @@ mod tests {
             [(Flaw::FramesMove, 1)]
         );
         assert_eq!(flaws(|row, heard| heard[0].settled = !row.contains("some text")), [(Flaw::FramesMove, 1)]);
+        assert_eq!(
+            flaws(|row, heard| if row.contains("some text") {
+                heard[1].counted += "1";
+            }),
+            [(Flaw::FramesMove, 1)]
+        );
         assert_eq!(
             flaws(|row, heard| if row.contains("some text") {
                 heard[3].ledger = sottovoce_privacy::Ledger::default();

@@ -7,7 +7,7 @@
 //!
 //! Whoever calls [`audit_artefacts`] starts the commands; this module compares.
 
-use super::compare::{Ended, Files, difference, files, only_in_one, outline};
+use super::compare::{Ended, Files, difference, files, of_peers, only_in_one, outline};
 use super::neighbours::{Hostile, Table};
 use super::replay::Case;
 use super::stage::{Witnessed, record, replay};
@@ -187,8 +187,7 @@ impl Stage {
             let (out, words) = words(command, more);
             let ended = start(&words)?;
             let left = if out.is_dir() { files(&out) } else { Ok(Files::new()) };
-            let mut left = left.map_err(|error| Mistake::io(&out, "read", &error))?;
-            left.retain(|name, _| !is_of_a_peer(name));
+            let left = of_peers(left.map_err(|error| Mistake::io(&out, "read", &error))?);
             if out.is_dir() {
                 std::fs::remove_dir_all(&out).map_err(|error| Mistake::io(&out, "removed", &error))?;
             }
@@ -385,8 +384,11 @@ impl Neighbour<'_> {
         if let Some(file) = only_in_one(files, others) {
             self.find(Flaw::ShapeMoves, &format!("{name} writes {file}, or does not"));
         }
-        for (file, bytes) in files.iter().filter(|(file, _)| is_shown(command, file)) {
+        for (file, bytes) in files.iter().filter(|(file, _)| is_shown(command, file) || file.starts_with("peers/")) {
             let Some(other) = others.get(file) else { continue };
+            if file.starts_with("peers/") && bytes != other {
+                self.find(Flaw::FilesMove, &format!("a peer of {name} has another {file}"));
+            }
             let made_of = artefacts::find(command, file).map(|artefact| artefact.made_of);
             if made_of == Some(MadeOf::PublicFacts) && bytes != other {
                 self.find(Flaw::FilesMove, &format!("{name} writes another {file}"));
@@ -397,11 +399,6 @@ impl Neighbour<'_> {
             }
         }
     }
-}
-
-/// What peers keep in their own folders is nobody else's, and its names follow real clocks.
-fn is_of_a_peer(file: &str) -> bool {
-    file.starts_with("peers/")
 }
 
 /// Whether somebody may see it who must not see the data.

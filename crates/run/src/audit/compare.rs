@@ -1,5 +1,6 @@
 //! What an observer can tell of two runs: pure comparisons of what commands left behind.
 
+use crate::artefacts::{self, Command, MadeOf};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,6 +36,40 @@ pub(super) fn files(folder: &Path) -> std::io::Result<Files> {
     let mut found = Files::new();
     below(folder, "", &mut found)?;
     Ok(found)
+}
+
+/// What can be compared of the files below `peers` in two runs of a network: which there are, and of those that are made of public facts
+/// every byte but keys and ports, which are new in each run. What the others hold is their owners', and nobody else can open the folder.
+pub(super) fn of_peers(files: Files) -> Files {
+    let part = |(name, bytes): (String, Vec<u8>)| {
+        let Some(inside) = name.strip_prefix("peers/") else { return Some((name, bytes)) };
+        // The task that all read, or a file of one of them.
+        let own = inside.split_once('/').map_or(inside, |(_, own)| own);
+        let artefact = artefacts::find(Command::Peer, own.split('/').next().unwrap_or(own));
+        let is_public = own == inside || artefact.is_some_and(|artefact| artefact.made_of == MadeOf::PublicFacts);
+        // Seats have random names.
+        let is_lock = own.ends_with(".lock");
+        (!is_lock).then(|| (name, if is_public { without_keys_and_ports(&bytes) } else { Vec::new() }))
+    };
+    files.into_iter().filter_map(part).collect()
+}
+
+/// A text without the keys of peers and the ports that they listen at.
+fn without_keys_and_ports(bytes: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(bytes);
+    let word = |word: &str| match word {
+        // An Ed25519 key, as libp2p writes it.
+        key if key.starts_with("12D3KooW") => "KEY".to_owned(),
+        other => other.to_owned(),
+    };
+    let mut words: Vec<String> = Vec::new();
+    for part in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
+        let end = part.len() - part.chars().next_back().filter(|c| !c.is_ascii_alphanumeric()).map_or(0, char::len_utf8);
+        let (plain, rest) = part.split_at(end);
+        let is_port = words.last().is_some_and(|before| before == "tcp/");
+        words.push(if is_port { "PORT".to_owned() } else { word(plain) } + rest);
+    }
+    words.concat().into_bytes()
 }
 
 /// Which file is in one folder and not in the other, if any is.
@@ -101,6 +136,36 @@ mod tests {
         assert_eq!(with("agents", json!(4)), Some("agents: 3 or 4".to_owned()));
         assert!(with("score", Value::Null).is_some() && with("rows", json!([1])).is_some());
         assert_eq!(with("new", json!(1)), Some("the key new".to_owned()));
+    }
+
+    #[test]
+    fn of_peers_public_files_are_kept_and_others_are_names() {
+        let part = |files: &[(&str, &str)]| {
+            of_peers(files.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())).collect())
+        };
+        let key = "12D3KooWQYhTNQdmr3ArTeUHRYzFg94BKyTkoWBDWez9kSCVe2Xo";
+        let public = format!("key = \"{key}\"\naddresses = [\"/ip4/127.0.0.1/tcp/4001\"]\nagent = \"ü\"\n");
+        let kept = "key = \"KEY\"\naddresses = [\"/ip4/127.0.0.1/tcp/PORT\"]\nagent = \"ü\"\n";
+        assert_eq!(
+            part(&[
+                ("models.csv", key),
+                ("peers/task.toml", "name = \"t\"\n"),
+                ("peers/ann/peer.toml", &public),
+                ("peers/ann/data.csv", "secret"),
+                ("peers/ann/store/store.log", "secret"),
+                ("peers/ann/sottovoce-budget/peer-00ff.lock", ""),
+                ("peers/ann/unheard.of", "secret"),
+            ]),
+            part(&[
+                ("models.csv", key),
+                ("peers/task.toml", "name = \"t\"\n"),
+                ("peers/ann/peer.toml", kept),
+                ("peers/ann/data.csv", ""),
+                ("peers/ann/store/store.log", ""),
+                ("peers/ann/unheard.of", ""),
+            ])
+        );
+        assert_ne!(part(&[("peers/ann/peer.toml", kept)]), part(&[("peers/ann/peer.toml", &format!("{kept}#"))]));
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub struct Overheard {
     pub releases: Vec<Release>,
     /// Whether it came to its end, and everything was delivered.
     pub settled: bool,
+    /// What it has counted, as its metrics tell every user of its machine.
+    pub counted: String,
 }
 
 /// The noise of each peer, by its place among the agents.
@@ -125,6 +127,9 @@ fn compare(given: &str, one: &Overheard, other: &Overheard, findings: &mut Findi
         peer.frames.iter().map(|(to, frame)| (to.clone(), frame.len())).collect()
     };
     let count = |peer: &Overheard| peer.frames.len();
+    if one.counted != other.counted {
+        findings.add(Flaw::FramesMove, format!("{given} counts otherwise, and its metrics tell"));
+    }
     if one.settled != other.settled {
         findings.add(Flaw::FramesMove, format!("{given} comes to its end, or does not"));
     } else if count(one) != count(other) {
