@@ -8,10 +8,10 @@ use sottovoce_core::Rows;
 use sottovoce_report::plot::number;
 use sottovoce_run::artefacts::{self, Command, Kind, Shown};
 use sottovoce_run::facts::{PublicFacts, Traffic};
-use sottovoce_task::folder::Folder;
 use sottovoce_run::learned::losses;
 use sottovoce_run::ledger_file;
 use sottovoce_run::peer::{Gathered, Tally};
+use sottovoce_task::folder::Folder;
 use sottovoce_task::load::load;
 use sottovoce_task::task::Task;
 use std::collections::BTreeSet;
@@ -263,14 +263,13 @@ fn a_record_cannot_be_found_among_all_candidates_by_anything_that_a_network_or_a
     // Whatever else a network writes follows from what is public, and that is the same for all candidates: no file tells one from another.
     let told = attacker("told");
     let facts = told.facts(&secret);
-    let began = std::time::Instant::now();
-    for guess in candidates(agent).step_by(if std::env::var_os("SOTTOVOCE_SOAK").is_some() { 1 } else { 27 }) {
+    let soak = std::env::var_os("SOTTOVOCE_SOAK").is_some();
+    for guess in candidates(agent).step_by(if soak { 1 } else { 27 }) {
         assert_eq!(told.facts(&guess), facts, "{guess}");
     }
-    println!("facts {:?}", began.elapsed());
     // So much does follow from it: the attacker can write the directory again, to the byte.
     let written = shown(&place.join("told"));
-    assert!(written.len() > 8, "{written:?}");
+    assert!(written.len() >= 8, "tables, figures, pages and pictures: {}", written.len());
     for guess in [&secret, &anyone] {
         for ((name, bytes), (again, others)) in written.iter().zip(told.written_again(&told.facts(guess))) {
             assert_eq!(*name, again);

@@ -6,6 +6,8 @@ mod support;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use support::{Peer, done, folder, json, ports, read, refused, sottovoce, until, until_quiet, write};
 
@@ -92,8 +94,13 @@ fn all_alike(task: &str, records: &[&str], file: impl Fn(&str) -> Vec<(&'static 
     let place = folder();
     write(place.path(), "task.toml", task);
     let mut first: Option<Seen> = None;
+    let mut planned: Option<[String; 2]> = None;
     for record in records {
         file(record).iter().for_each(|(name, text)| write(place.path(), name, text));
+        // What says what would run is made of public facts, to the last byte.
+        let says =
+            ["privacy plan task.toml", "train task.toml --out run --dry-run"].map(|words| done(place.path(), words));
+        assert_eq!(planned.get_or_insert_with(|| says.clone()), &says, "{record:?} in\n{task}");
         let seen = look(place.path(), "train task.toml");
         assert_eq!(seen.code, Some(0), "{record:?}: {}", seen.warned);
         match &first {
@@ -207,6 +214,36 @@ fn the_owner_can_see_what_was_moved_and_what_is_public_is_still_refused() {
     assert!(refused(place.path(), "train task.toml --out run").contains("train.csv, line 4: label is 7; accepted"));
 }
 
+/// What `GET /metrics` tells everyone on the machine: which numbers there are, and those that follow no clock.
+fn metrics(peer: &Peer) -> Vec<String> {
+    let admin: Value = serde_json::from_str(&read(&peer.folder(), "admin.json")).expect("JSON");
+    let mut stream = TcpStream::connect(admin["address"].as_str().expect("an address")).expect("it listens");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n").expect("sent");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an answer");
+    let (_, body) = text.split_once("\r\n\r\n").expect("a body");
+    let fixed =
+        ["releases_total", "releases_planned", "epsilon_spent", "neighbours", "neighbours_heard", "exhausted_total"];
+    let line = |line: &str| match line.rsplit_once(' ') {
+        Some((name, _)) if !line.starts_with('#') && !fixed.iter().any(|kept| name == format!("sottovoce_{kept}")) => {
+            name.to_owned()
+        }
+        _ => line.to_owned(),
+    };
+    body.lines().map(line).collect()
+}
+
+/// Of files and folders that others could open, and what is in them. The peer's folder itself is for its owner alone.
+fn open_to_others(folder: &Path) -> Vec<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o077;
+    assert_eq!(mode(folder), 0, "{}", folder.display());
+    let inside = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let secret = ["peer.key", "store", "home.csv", "admin.json"];
+    let name = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
+    inside.filter(|path| mode(path) != 0 && secret.contains(&&*name(path))).map(|path| name(&path)).collect()
+}
+
 /// What can be seen of ann, as a real peer whose neighbour is bob.
 fn seen_of_a_peer(record: &str) -> BTreeMap<String, Value> {
     let place = folder();
@@ -232,6 +269,12 @@ fn seen_of_a_peer(record: &str) -> BTreeMap<String, Value> {
     until_quiet(&mut [&mut ann, &mut bob]);
     let status = ann.status();
     let step = ann.step().expect("a step");
+    let metrics = metrics(&ann);
+    let without_key = |text: String| text.replace(&ann.id, "KEY").replace(&ann.address, "ADDRESS");
+    let card = without_key(read(&ann.folder(), "card.toml"));
+    let ledger = done(place.path(), "peer ledger ann");
+    let (charges, _) = ledger.trim_end().rsplit_once('\n').expect("charges and a signature");
+    assert_eq!(open_to_others(&ann.folder()), Vec::<String>::new());
     done(place.path(), "data check ann");
     // `stop` fails if the peer does not end well.
     ann.stop();
@@ -244,6 +287,9 @@ fn seen_of_a_peer(record: &str) -> BTreeMap<String, Value> {
     let home = read(&ann.folder(), "home.csv");
     let post = step.post.expect("a post");
     BTreeMap::from([
+        ("metrics".to_owned(), Value::from(metrics)),
+        ("card".to_owned(), Value::from(card)),
+        ("signed".to_owned(), Value::from(charges.to_owned())),
         ("files".to_owned(), Value::from(files)),
         ("points".to_owned(), status["points"].clone()),
         ("post".to_owned(), Value::from(vec![post.values.len() as u64, post.number])),

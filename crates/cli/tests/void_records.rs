@@ -106,10 +106,11 @@ fn a_peer_tells_its_owner_what_is_over_its_limit_and_what_ids_come_to() {
     peers[0].meet(&peers[1], 1.0);
     peers[1].meet(&peers[0], 1.0);
     peers[0].start();
-    support::until("it is charged", || json(place, &format!("privacy budget {budget}"))["tasks"] == 2);
+    support::until("it says where it is charged", || peers[0].log().contains("the odometer is "));
     peers[0].kill();
+    assert_eq!(json(place, &format!("privacy budget {budget}"))["tasks"], 2);
     let log = peers[0].log();
-    assert!(log.contains("the odometer is ") && log.contains(budget), "{log}");
+    assert!(log.contains(budget), "{log}");
     let all = "3 of 3 records (6 rows) are over their limit and say nothing";
     let status = done(place, "peer status a");
     assert!(status.contains(&format!("void        {all}")) && status.contains("odometer    "), "{status}");

@@ -195,7 +195,14 @@ pub const ALL: &[Artefact] = &[
         "labels and rounded values of the home model; rounding is no protection",
     ),
     one(Peer, "peer predict --broadcast", Said, Released, Yes, "predictions of what was sent"),
-    one(Peer, "exit code", Said, PublicFacts, Yes, "of `peer start`: 0, or 2 for a mistake in files, a store or a budget"),
+    one(
+        Peer,
+        "exit code",
+        Said,
+        PublicFacts,
+        Yes,
+        "of `peer start`: 0, or 2 for a mistake in files, a store or a budget",
+    ),
     one(
         Peer,
         "list of processes",

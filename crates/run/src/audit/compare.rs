@@ -64,7 +64,8 @@ fn without_keys_and_ports(bytes: &[u8]) -> Vec<u8> {
     };
     let mut words: Vec<String> = Vec::new();
     for part in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
-        let end = part.len() - part.chars().next_back().filter(|c| !c.is_ascii_alphanumeric()).map_or(0, char::len_utf8);
+        let end =
+            part.len() - part.chars().next_back().filter(|c| !c.is_ascii_alphanumeric()).map_or(0, char::len_utf8);
         let (plain, rest) = part.split_at(end);
         let is_port = words.last().is_some_and(|before| before == "tcp/");
         words.push(if is_port { "PORT".to_owned() } else { word(plain) } + rest);
