@@ -256,7 +256,7 @@ fn a_record_cannot_be_found_among_all_candidates_by_anything_that_a_network_or_a
     done(place, "train task/task.toml --out plain");
     let attacker = |run: &'static str| Attacker { place, run, before, after };
     // The attack works where nothing is promised: without [privacy] a run is known by the contents of its files.
-    assert_eq!(attacker("plain").confirmed(candidates(agent), &anyone), [secret.clone()], "the attack itself is sound");
+    assert_eq!(attacker("plain").confirmed(candidates(agent), &anyone), [&*secret], "the attack itself is sound");
     for run in ["told", "trained"] {
         assert_eq!(attacker(run).confirmed(candidates(agent), &anyone), Vec::<String>::new(), "{run}");
     }

@@ -152,6 +152,25 @@ fn deltas_near_one_over_m_and_epsilons_above_twenty_get_a_loud_word_and_no_refus
             }
             None => assert!(warned.is_empty() && noted == "[]", "{warned} {noted}"),
         }
+        // Owners of real data hear it when they make their peer; it is about their own points.
+        let train = read(place.path(), "task/train.csv");
+        let rows = |name: &str| -> String {
+            train.split_inclusive('\n').filter(|line| line.split(',').next() == Some(name)).collect()
+        };
+        let most = (0..20).map(|k| format!("agent-{k:03}")).max_by_key(|name| rows(name).len()).expect("an agent");
+        let own: String = ["agent", &most].map(rows).concat();
+        fs::write(place.path().join("own.csv"), own).expect("written");
+        let task = read(place.path(), &format!("task/{task}.toml")).replace("[model]", "[model]\npoints-max = 1000");
+        fs::write(place.path().join("peer.toml"), task).expect("written");
+        let words = format!("peer init made --task peer.toml --agent {most} --data own.csv");
+        let output = sottovoce(place.path(), &words);
+        let warned = String::from_utf8(output.stderr).expect("text");
+        assert!(output.status.success(), "{warned}");
+        match says {
+            Some(says) => assert!(warned.contains(&format!("warning: {says}")), "{warned}"),
+            None => assert!(warned.is_empty(), "{warned}"),
+        }
+        fs::remove_dir_all(place.path().join("made")).expect("it was made");
     }
 }
 

@@ -4,7 +4,7 @@ use super::folder::{KEY_FILE, write_key};
 use crate::{Output, screen};
 use sottovoce_net::Multiaddr;
 use sottovoce_net::disk::{make_private_folder, private};
-use sottovoce_run::peer::{BUDGET_FOLDER, PEER_FILE, PeerFile, hex, is_learned, load};
+use sottovoce_run::peer::{BUDGET_FOLDER, One, PEER_FILE, PeerFile, hex, is_learned, load};
 use sottovoce_task::error::Mistake;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -85,6 +85,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
     let id = identity.id().to_string();
     let snippet = neighbour_snippet(agent, &id, 1.0, &shared_addresses(listen, external));
     std::fs::write(&card, &snippet).map_err(|error| Mistake::io(&card, "written", &error))?;
+    screen::warn(output, &warnings(&one));
     if output.json {
         let task = hex(&one.task);
         screen::say(
@@ -103,6 +104,12 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
         ))?;
     }
     Ok(())
+}
+
+/// What a careful owner should know about the budget of a private task.
+pub fn warnings(one: &One) -> Vec<String> {
+    let loaded = &one.loaded;
+    loaded.task.privacy.map_or(Vec::new(), |privacy| sottovoce_run::private::warnings(&privacy, &loaded.problem))
 }
 
 /// A path as a peer file in `folder` writes it.

@@ -2,7 +2,7 @@
 
 use super::admin::{Admin, AdminFile};
 use super::folder::{self, owner, read_key};
-use super::init::parse_address;
+use super::init::{parse_address, warnings};
 use crate::{Output, budget};
 use sottovoce_core::{Algorithm, Wire};
 use sottovoce_net::admin::{Account, Admin as AdminServer, Ask};
@@ -195,6 +195,7 @@ async fn serve<'d, A: Algorithm>(
     }
     // Said when the peer has started, so that a refusal is one line.
     news.iter().for_each(|line| tracing::info!("{line}"));
+    warnings(one).iter().for_each(|line| tracing::warn!("{line}"));
     let task = hex(&one.common);
     tracing::info!(agent = file.agent, neighbours = file.neighbours.len(), task, "started");
     let ended = peer.run().await.map_err(|error| refused(&error));
