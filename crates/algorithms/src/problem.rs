@@ -194,3 +194,15 @@ pub struct Shard<'d> {
     /// c_i = min(1, m_i / points-max); 1 / (10 points-max) without data.
     pub confidence: f64,
 }
+
+impl Shard<'_> {
+    /// The most bytes of a letter between agents with such data.
+    pub fn letter_bytes_max(&self) -> usize {
+        letter_bytes_max(self.points.dimension)
+    }
+}
+
+/// The most bytes of a letter about models of this dimension: a head, and two vectors, or one with an index beside each number.
+pub(crate) fn letter_bytes_max(dimension: usize) -> usize {
+    64 + 16 * dimension
+}

@@ -19,9 +19,9 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, TestRunner};
 use sottovoce_core::{
-    Algorithm, CannotResume, Coin, Cx, Graph, Neighbours, Outbox, PeerId, Posts, Reject, Rows, Time, Wire,
+    Algorithm, CannotResume, Coin, Cx, Graph, Letter, Neighbours, Outbox, PeerId, Posts, Reject, Role, Rows, Time, Wire,
 };
-use sottovoce_privacy::{Event, Gate, Idealized, Plan, Sum, sensitivity::Norm};
+use sottovoce_privacy::{Event, Gate, Idealized, Plan, Secrets, Sum, sensitivity::Norm};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -91,9 +91,12 @@ impl<'p, A: Algorithm + 'p, D: Fn(PeerId) -> A::Data<'p>> World<'p, A, D> {
         let mut outbox = Outbox::default();
         let result = work(&mut Cx {
             me,
+            role: Role::Member,
             now: Time(self.events as f64 / AGENTS as f64),
             peers: self.graph.peers(me),
+            reach: self.graph.peers(me),
             coin: Coin::new(self.seed, me.0, self.events),
+            secret: Secrets::simulated(self.seed, me.0, self.events),
             gate: &mut self.gates[me.index()],
             posts: Posts::PerEdge {
                 versions: &self.versions,
@@ -113,7 +116,7 @@ impl<'p, A: Algorithm + 'p, D: Fn(PeerId) -> A::Data<'p>> World<'p, A, D> {
             self.mine[me.index()] = version as u32;
             said.extend(post.iter().flat_map(|value| value.to_le_bytes()));
         }
-        for (to, vectors, bytes) in outbox.letters() {
+        for Letter { to, vectors, bytes, .. } in outbox.letters() {
             said.extend(to.0.to_le_bytes());
             said.extend_from_slice(bytes);
             self.mail.push(Mail { from: me, to, vectors, bytes: bytes.to_vec() });

@@ -1,8 +1,8 @@
 //! Random problems for tests.
 
 use crate::{Dataset, Loss, Problem, Regularization, Shard};
-use sottovoce_core::{Algorithm, Coin, Cx, Graph, Outbox, PeerId, Posts, Reject, Rows, Time, Wire};
-use sottovoce_privacy::{Gate, NoNoise};
+use sottovoce_core::{Algorithm, Coin, Cx, Graph, Letter, Outbox, PeerId, Posts, Reject, Role, Rows, Time, Wire};
+use sottovoce_privacy::{Gate, NoNoise, Secrets};
 
 /// All losses that have a gradient everywhere.
 pub(crate) const SMOOTH: [Loss; 3] = [Loss::Logistic, Loss::Squared, Loss::SmoothedHinge];
@@ -76,7 +76,9 @@ pub(crate) fn event<R>(
     let (mut outbox, mut scratch) = (Outbox::default(), vec![f64::NAN; 100]);
     let (now, coin) = (Time::default(), Coin::new(0, me.0, 0));
     let (peers, posts) = (problem.graph.peers(me), Posts::Board { rows, me });
-    let result = work(&mut Cx { me, now, peers, coin, gate, posts, scratch: &mut scratch, outbox: &mut outbox });
+    let (role, reach, secret) = (Role::Member, peers, Secrets::simulated(0, me.0, 0));
+    let (scratch, mail) = (&mut scratch, &mut outbox);
+    let result = work(&mut Cx { me, role, now, peers, reach, coin, secret, gate, posts, scratch, outbox: mail });
     assert_eq!(outbox.letters().count(), 0);
     (result, outbox.posted().map(<[f64]>::to_vec))
 }
@@ -183,9 +185,12 @@ impl<'p, A: Algorithm> Network<'p, A> {
         self.outbox.clear();
         let mut cx = Cx {
             me,
+            role: Role::Member,
             now: Time::default(),
             peers: self.graph.peers(me),
+            reach: self.graph.peers(me),
             coin: Coin::new(1, me.0, self.events),
+            secret: Secrets::simulated(1, me.0, self.events),
             gate: &mut self.gates[me.index()],
             posts: Posts::Unheard { zero: &[] },
             scratch: &mut self.scratch,
@@ -193,7 +198,10 @@ impl<'p, A: Algorithm> Network<'p, A> {
         };
         let result = work(&mut cx);
         let sent = self.outbox.letters();
-        self.mail.extend(sent.map(|(to, vectors, bytes)| Mail { from: me, to, vectors, bytes: bytes.to_vec() }));
+        self.mail.extend(sent.map(|letter| {
+            let Letter { to, vectors, bytes, .. } = letter;
+            Mail { from: me, to, vectors, bytes: bytes.to_vec() }
+        }));
         assert!(self.outbox.posted().is_none(), "these algorithms never post");
         result
     }

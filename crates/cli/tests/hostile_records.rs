@@ -292,7 +292,7 @@ fn seen_of_a_peer(record: &str) -> BTreeMap<String, Value> {
         ("signed".to_owned(), Value::from(charges.to_owned())),
         ("files".to_owned(), Value::from(files)),
         ("points".to_owned(), status["points"].clone()),
-        ("post".to_owned(), Value::from(vec![post.values.len() as u64, post.number])),
+        ("post".to_owned(), Value::from(vec![post.values.len() as u64, post.stamped.number])),
         ("ledger".to_owned(), Value::from(format!("{:?}", step.ledger))),
         ("home".to_owned(), Value::from(home.lines().map(|line| line.split(',').count() as u64).collect::<Vec<_>>())),
         ("warnings".to_owned(), Value::from(ann.log().matches(" WARN ").count() as u64)),

@@ -67,7 +67,7 @@ fn accounted_for(peers: &mut [Peer], k: usize) {
             status["neighbours"].as_array().expect("neighbours").iter().find(|it| it["name"] == name.as_str());
         let seen = neighbour.map_or(0, |neighbour| neighbour["post"].as_u64().expect("a number"));
         assert!(seen <= step.last_number, "{name}: {} saw {seen}, its store has {}", other.name, step.last_number);
-        let post = step.post.as_ref().map_or(0, |post| post.number);
+        let post = step.post.as_ref().map_or(0, |post| post.stamped.number);
         assert!(post <= step.ledger.releases(), "{name}: post {post}, charged {}", step.ledger.releases());
     }
 }

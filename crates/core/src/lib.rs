@@ -6,7 +6,7 @@
 //! agent left in its [`Outbox`].
 //!
 //! An agent can speak in two ways. A *post* is its latest released vector: it overwrites the last one and is
-//! read by every neighbour. A *letter* goes to one peer and is consumed once.
+//! read by every neighbour. A *letter* goes to one peer; it is lossy, or durable ([`Delivery`]).
 
 mod algorithm;
 mod coin;
@@ -15,15 +15,17 @@ pub mod graph;
 mod peers;
 mod posts;
 mod reject;
+mod role;
 mod time;
 pub mod wire;
 
 pub use algorithm::{Activity, Algorithm, CannotResume, Neighbours};
 pub use coin::Coin;
-pub use context::{Cx, Outbox};
+pub use context::{Cx, DURABLE_WAITING_MAX, Delivery, Full, Letter, Outbox};
 pub use graph::Graph;
 pub use peers::{Edge, PeerId, Peers};
 pub use posts::{Posts, Rows, UNHEARD};
 pub use reject::Reject;
+pub use role::Role;
 pub use time::Time;
 pub use wire::{NoLetter, Wire};

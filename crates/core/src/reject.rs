@@ -24,6 +24,9 @@ pub enum Reject {
     /// Answering would exceed the privacy budget.
     #[error("answering would exceed the privacy budget")]
     Exhausted,
+    /// Too many durable letters wait for whoever the answer would go to.
+    #[error("too many durable letters wait for the receiver of the answer")]
+    Full,
 }
 
 impl From<Exhausted> for Reject {

@@ -13,7 +13,7 @@ use crate::store::{Digest, Log, MARK_BYTES, chained, mark, record, seal};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use sottovoce_privacy::odometer::{Book, Entry, Instance, RecordId, Refused, TaskRows};
-use sottovoce_privacy::{Charge, Event, Filter, Ledger};
+use sottovoce_privacy::{Audience, Charge, Event, Filter, Ledger};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -447,7 +447,9 @@ impl WrittenEntry {
             Event::RandomizedResponse { epsilon } => (4, epsilon),
         };
         let plan = entry.plan.charges().map(|charge| {
-            let (kind, parameter) = event(charge.event);
+            // The observer of an odometer is everyone, to whom noise against one member is none.
+            let is_bare = charge.audience == Audience::OneMember;
+            let (kind, parameter) = event(if is_bare { Event::Reveal } else { charge.event });
             (kind, parameter, charge.count)
         });
         let (unnamed, named) = match &entry.charged {

@@ -4,17 +4,28 @@
 //!
 //! | question | bytes |
 //! |---|---|
-//! | hello | 0, the agent's name (text), points (8) |
-//! | post | 1, number (8), numbers (8 each) |
-//! | letter | 2, number (8), as its algorithm encodes it |
+//! | hello | 0, card |
+//! | post | 1, stamp, numbers (8 each) |
+//! | letter | 2, stamp, as its algorithm encodes it |
 //! | who | 3 |
+//! | durable letter | 4, stamp, turn (8), as its algorithm encodes it |
 //!
 //! | answer | bytes |
 //! |---|---|
-//! | welcome | 0, name (text), points (8), the highest numbers of a post (8) and of a letter (8) seen from whoever asks, then nothing or the last post: number (8), numbers (8 each) |
+//! | welcome | 0, card, evidence of the last post and of the last letter seen from whoever asks, turn (8) and evidence of its last durable letter, then nothing or the last post: stamp, numbers (8 each) |
 //! | taken | 1 |
 //! | refused | 2, why (1) |
 //! | these | 3, count (2), then for each: name (text), key (text), address (text) |
+//!
+//! | part | bytes |
+//! |---|---|
+//! | card | instance (16), the agent's name (text), points (8) |
+//! | stamp | epoch (8), number (8), salt (16), signature |
+//! | evidence | epoch (8), number (8), SHA-256 of the salt and the content (32), signature |
+//! | signature | its length (1): 0 or 64, and its bytes |
+//!
+//! Evidence shows that a message was seen, and nothing of what it said: the salt stays with whoever has the message. Signatures have their
+//! place and are not made yet: theirs is the length 0. An instance is a number that a process draws when it starts.
 //!
 //! Decoding borrows, checks every length before it reads, and never panics.
 
@@ -22,8 +33,12 @@ use sottovoce_core::{Reject, wire::Numbers};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// The longest text.
-pub const TEXT_BYTES_MAX: usize = 512;
+mod evidence;
+mod reader;
+
+pub use evidence::{Evidence, SALT_BYTES, Seen, Stamp};
+pub use reader::TEXT_BYTES_MAX;
+use reader::{Reader, encode_text};
 
 /// The most peers in one answer.
 pub const CONTACTS_MAX: usize = 64;
@@ -31,11 +46,13 @@ pub const CONTACTS_MAX: usize = 64;
 /// What every frame may need besides numbers.
 const FRAME_BYTES_BASE: usize = 1 << 16;
 
-/// The longest frame of a task whose posts have `len` numbers and whose models have `dimension`: an algorithm's letters hold a few
-/// vectors of the model's size at most.
-pub fn frame_bytes_max(post_len: usize, dimension: usize) -> usize {
-    FRAME_BYTES_BASE + 8 * post_len + 64 * dimension
+/// The longest frame of a task whose posts have `post_len` numbers and whose letters have so many bytes.
+pub fn frame_bytes_max(post_len: usize, letter_bytes_max: usize) -> usize {
+    FRAME_BYTES_BASE + 8 * post_len + letter_bytes_max
 }
+
+/// A number that a process draws when it starts.
+pub type Instance = [u8; 16];
 
 /// A question.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,49 +61,44 @@ pub enum Question<'a> {
     Hello(Card<'a>),
     /// Its post is now this.
     Post(Post<'a>),
-    /// A letter.
+    /// A letter that may be lost.
     Letter {
-        /// Its sequence number.
-        number: u64,
+        /// Which message it is.
+        stamp: Stamp<'a>,
         /// As its algorithm encodes it.
         bytes: &'a [u8],
     },
     /// Who else is there.
     Who,
+    /// A letter that is kept until it was taken.
+    Durable {
+        /// Which message it is.
+        stamp: Stamp<'a>,
+        /// Its place among the durable letters from its sender to its receiver, from one.
+        turn: u64,
+        /// As its algorithm encodes it.
+        bytes: &'a [u8],
+    },
 }
 
-/// What a peer says of itself; both are public.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a peer says of itself; all of it is public.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Card<'a> {
+    /// Which process it is.
+    pub instance: Instance,
     /// The agent's name.
     pub name: &'a str,
     /// How many points it has.
     pub points: u64,
 }
 
-/// A post with its sequence number.
+/// A post with its stamp.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Post<'a> {
-    /// Its sequence number.
-    pub number: u64,
+    /// Which message it is.
+    pub stamp: Stamp<'a>,
     /// The released vector.
     pub values: Numbers<'a>,
-}
-
-/// The highest numbers that one peer has seen of another's messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// Of its posts.
-    pub post: u64,
-    /// Of its letters.
-    pub letter: u64,
-}
-
-impl Seen {
-    /// The highest of all.
-    pub fn highest(self) -> u64 {
-        self.post.max(self.letter)
-    }
 }
 
 /// An answer.
@@ -148,11 +160,17 @@ pub enum Refusal {
     /// The peer is not ready: it has just come back.
     #[error("not ready")]
     NotReady = 7,
+    /// The answer to a letter cannot be kept: too much waits for whoever it would go to.
+    #[error("full")]
+    Full = 8,
+    /// Two contents under one number.
+    #[error("two contents under one number")]
+    Forked = 9,
 }
 
 impl Refusal {
     /// All of them, by number.
-    pub const ALL: [Refusal; 8] = [
+    pub const ALL: [Refusal; 10] = [
         Refusal::Malformed,
         Refusal::NotFinite,
         Refusal::WrongDimension,
@@ -161,6 +179,8 @@ impl Refusal {
         Refusal::Exhausted,
         Refusal::WrongName,
         Refusal::NotReady,
+        Refusal::Full,
+        Refusal::Forked,
     ];
 }
 
@@ -173,6 +193,7 @@ impl From<Reject> for Refusal {
             Reject::NotANeighbour => Refusal::NotANeighbour,
             Reject::OutOfTurn => Refusal::OutOfTurn,
             Reject::Exhausted => Refusal::Exhausted,
+            Reject::Full => Refusal::Full,
         }
     }
 }
@@ -193,12 +214,18 @@ impl<'a> Question<'a> {
                 out.push(1);
                 post.encode(&mut out);
             }
-            Question::Letter { number, bytes } => {
+            Question::Letter { stamp, bytes } => {
                 out.push(2);
-                out.extend(number.to_le_bytes());
+                stamp.encode(&mut out);
                 out.extend_from_slice(bytes);
             }
             Question::Who => out.push(3),
+            Question::Durable { stamp, turn, bytes } => {
+                out.push(4);
+                stamp.encode(&mut out);
+                out.extend(turn.to_le_bytes());
+                out.extend_from_slice(bytes);
+            }
         }
         out
     }
@@ -209,8 +236,12 @@ impl<'a> Question<'a> {
         let question = match reader.byte()? {
             0 => Question::Hello(Card::decode(&mut reader)?),
             1 => Question::Post(Post::decode(&mut reader)?),
-            2 => Question::Letter { number: reader.number()?, bytes: reader.rest() },
+            2 => Question::Letter { stamp: Stamp::decode(&mut reader)?, bytes: reader.rest() },
             3 => Question::Who,
+            4 => {
+                let (stamp, turn) = (Stamp::decode(&mut reader)?, reader.number()?);
+                Question::Durable { stamp, turn, bytes: reader.rest() }
+            }
             _ => return Err(Refusal::Malformed),
         };
         reader.end()?;
@@ -226,8 +257,7 @@ impl<'a> Answer<'a> {
             Answer::Welcome { card, seen, post } => {
                 out.push(0);
                 card.encode(&mut out);
-                out.extend(seen.post.to_le_bytes());
-                out.extend(seen.letter.to_le_bytes());
+                seen.encode(&mut out);
                 if let Some(post) = post {
                     post.encode(&mut out);
                 }
@@ -254,7 +284,7 @@ impl<'a> Answer<'a> {
         let answer = match reader.byte()? {
             0 => {
                 let card = Card::decode(&mut reader)?;
-                let seen = Seen { post: reader.number()?, letter: reader.number()? };
+                let seen = Seen::decode(&mut reader)?;
                 let post = if reader.bytes.is_empty() { None } else { Some(Post::decode(&mut reader)?) };
                 Answer::Welcome { card, seen, post }
             }
@@ -283,70 +313,24 @@ impl<'a> Answer<'a> {
 
 impl<'a> Card<'a> {
     fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.instance);
         encode_text(self.name, out);
         out.extend(self.points.to_le_bytes());
     }
 
     fn decode(reader: &mut Reader<'a>) -> Result<Self, Refusal> {
-        Ok(Card { name: reader.text()?, points: reader.number()? })
+        Ok(Card { instance: reader.take()?, name: reader.text()?, points: reader.number()? })
     }
 }
 
 impl<'a> Post<'a> {
     fn encode(&self, out: &mut Vec<u8>) {
-        out.extend(self.number.to_le_bytes());
+        self.stamp.encode(out);
         self.values.encode(out);
     }
 
     fn decode(reader: &mut Reader<'a>) -> Result<Self, Refusal> {
-        Ok(Post { number: reader.number()?, values: Numbers::decode(reader.rest())? })
-    }
-}
-
-/// Texts are bounded where they are made; a longer one is cut at a character.
-fn encode_text(text: &str, out: &mut Vec<u8>) {
-    let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
-    let text = &text[..end];
-    out.extend((text.len() as u16).to_le_bytes());
-    out.extend(text.as_bytes());
-}
-
-/// Bytes that are not read yet.
-struct Reader<'a> {
-    bytes: &'a [u8],
-}
-
-impl<'a> Reader<'a> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
-        let (&taken, rest) = self.bytes.split_first_chunk::<N>().ok_or(Refusal::Malformed)?;
-        self.bytes = rest;
-        Ok(taken)
-    }
-
-    fn byte(&mut self) -> Result<u8, Refusal> {
-        self.take::<1>().map(|[byte]| byte)
-    }
-
-    fn number(&mut self) -> Result<u64, Refusal> {
-        self.take().map(u64::from_le_bytes)
-    }
-
-    fn text(&mut self) -> Result<&'a str, Refusal> {
-        let length = usize::from(u16::from_le_bytes(self.take()?));
-        if length > TEXT_BYTES_MAX {
-            return Err(Refusal::Malformed);
-        }
-        let (text, rest) = self.bytes.split_at_checked(length).ok_or(Refusal::Malformed)?;
-        self.bytes = rest;
-        std::str::from_utf8(text).map_err(|_| Refusal::Malformed)
-    }
-
-    fn rest(&mut self) -> &'a [u8] {
-        std::mem::take(&mut self.bytes)
-    }
-
-    fn end(self) -> Result<(), Refusal> {
-        if self.bytes.is_empty() { Ok(()) } else { Err(Refusal::Malformed) }
+        Ok(Post { stamp: Stamp::decode(reader)?, values: Numbers::decode(reader.rest())? })
     }
 }
 
@@ -355,27 +339,33 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const CARD: Card<'_> = Card { name: "clinic, \"south\" ü", points: 17 };
+    const CARD: Card<'_> = Card { instance: [3; 16], name: "clinic, \"south\" ü", points: 17 };
 
-    const SEEN: Seen = Seen { post: 4, letter: 7 };
+    fn seen() -> Seen {
+        let evidence = |number| Evidence { epoch: 2, number, hash: [number as u8; 32], signature: Vec::new() };
+        let signed = Evidence { signature: vec![5; 64], ..evidence(9) };
+        Seen { post: evidence(4), letter: evidence(7), turn: 3, durable: signed }
+    }
 
     fn questions() -> Vec<Question<'static>> {
         const VALUES: &[f64] = &[1.5, -0.0, 1e70];
+        let stamp = |number| Stamp { epoch: 1, number, salt: [9; 16], signature: &[] };
         vec![
             Question::Hello(CARD),
-            Question::Post(Post { number: 3, values: Numbers::Plain(VALUES) }),
-            Question::Letter { number: u64::MAX, bytes: b"\x00\xff" },
-            Question::Letter { number: 0, bytes: b"" },
+            Question::Post(Post { stamp: stamp(3), values: Numbers::Plain(VALUES) }),
+            Question::Letter { stamp: Stamp { signature: &[7; 64], ..stamp(u64::MAX) }, bytes: b"\x00\xff" },
+            Question::Letter { stamp: stamp(0), bytes: b"" },
             Question::Who,
+            Question::Durable { stamp: stamp(8), turn: 2, bytes: b"token" },
         ]
     }
 
     fn answers() -> Vec<Answer<'static>> {
-        let post = Post { number: 9, values: Numbers::Plain(&[0.5]) };
+        let post = Post { stamp: Stamp::numbered(9), values: Numbers::Plain(&[0.5]) };
         let contact = Contact { name: "b", key: "12D3", address: "/ip4/127.0.0.1/tcp/1" };
         let mut all = vec![
-            Answer::Welcome { card: CARD, seen: SEEN, post: None },
-            Answer::Welcome { card: CARD, seen: SEEN, post: Some(post) },
+            Answer::Welcome { card: CARD, seen: Seen::default(), post: None },
+            Answer::Welcome { card: CARD, seen: seen(), post: Some(post) },
             Answer::Taken,
             Answer::These(vec![]),
             Answer::These(vec![contact; CONTACTS_MAX]),
@@ -400,7 +390,7 @@ mod tests {
     fn a_word_too_few_or_too_many_is_refused() {
         for bytes in questions().iter().map(Question::encode) {
             // Letters may have any length, and a post of fewer numbers is a post.
-            if bytes[0] != 2 {
+            if bytes[0] != 2 && bytes[0] != 4 {
                 let longer: Vec<u8> = bytes.iter().copied().chain([7]).collect();
                 assert_eq!(Question::decode(&longer), Err(Refusal::Malformed), "{bytes:?}");
             }
@@ -408,18 +398,22 @@ mod tests {
                 (0..bytes.len()).for_each(|end| assert!(Question::decode(&bytes[..end]).is_err()));
             }
         }
-        let not_finite = Post { number: 1, values: Numbers::Plain(&[f64::NAN]) };
+        let not_finite = Post { stamp: Stamp::numbered(1), values: Numbers::Plain(&[f64::NAN]) };
         assert_eq!(Question::decode(&Question::Post(not_finite).encode()), Err(Refusal::NotFinite));
         assert_eq!(Answer::decode(&[3, 0xff, 0xff]), Err(Refusal::Malformed), "more contacts than allowed");
         assert_eq!(Answer::decode(&[2, 200]), Err(Refusal::Malformed), "an unknown reason");
-        assert_eq!(Question::decode(&[0, 0xff, 0xff]), Err(Refusal::Malformed), "a text beyond its bound");
+        let long_name = [&[0; 17][..], &[0xff, 0xff]].concat();
+        assert_eq!(Question::decode(&long_name), Err(Refusal::Malformed), "a text beyond its bound");
+        let mut signed = Question::Letter { stamp: Stamp::numbered(1), bytes: &[0; 80] }.encode();
+        signed[33] = 63;
+        assert_eq!(Question::decode(&signed), Err(Refusal::Malformed), "a signature of a length that none has");
     }
 
     proptest! {
         #![proptest_config(ProptestConfig { rng_seed: proptest::test_runner::RngSeed::Fixed(4), ..ProptestConfig::with_cases(20_000) })]
 
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0u8..5) {
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300), kind in 0u8..6) {
             let mut bytes = bytes;
             if let Some(first) = bytes.first_mut() {
                 *first = kind;

@@ -1,6 +1,6 @@
 //! Who is there.
 
-use sottovoce_core::{Edge, PeerId, Peers};
+use sottovoce_core::{Edge, PeerId, Peers, Role};
 
 /// Who is there, and who this peer is among them.
 #[derive(Clone, Debug, PartialEq)]
@@ -9,10 +9,14 @@ pub struct Group {
     pub names: Vec<String>,
     /// Their public keys, as text. Whoever has a new key is somebody else.
     pub keys: Vec<String>,
+    /// What they are for; where there are none, all are members.
+    pub roles: Vec<Role>,
     /// This one.
     pub me: PeerId,
-    /// Whom it can reach: listed neighbours, sorted; `None`: everyone.
+    /// Its neighbours, sorted; `None`: everyone.
     pub neighbours: Option<Vec<Edge>>,
+    /// Whom it can write to, sorted, neighbours included; `None`: its neighbours.
+    pub reach: Option<Vec<Edge>>,
 }
 
 impl Group {
@@ -23,12 +27,27 @@ impl Group {
         }
     }
 
-    pub(crate) fn name(&self, k: usize) -> &str {
-        &self.names[self.peers().edge(k).peer.index()]
+    pub(crate) fn reach(&self) -> Peers<'_> {
+        self.reach.as_deref().map_or_else(|| self.peers(), Peers::Listed)
     }
 
+    pub(crate) fn role(&self) -> Role {
+        self.roles.get(self.me.index()).copied().unwrap_or_default()
+    }
+
+    /// The name of the one at position `k` of those in reach.
+    pub(crate) fn name(&self, k: usize) -> &str {
+        &self.names[self.reach().edge(k).peer.index()]
+    }
+
+    /// Its key.
     pub(crate) fn key(&self, k: usize) -> &str {
-        &self.keys[self.peers().edge(k).peer.index()]
+        &self.keys[self.reach().edge(k).peer.index()]
+    }
+
+    /// Its position among the neighbours, if it is one.
+    pub(crate) fn neighbour(&self, k: usize) -> Option<usize> {
+        self.peers().position(self.reach().edge(k).peer)
     }
 
     pub(crate) fn weights(&self) -> Vec<(String, f64)> {

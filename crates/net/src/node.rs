@@ -8,28 +8,30 @@
 //! rolled back, copied or lost shows itself by that, and the peer refuses to go on ([`Fault::RolledBack`]).
 
 use crate::disk::Disk;
-use crate::frame::{Refusals, Seen};
+use crate::frame::{Instance, Refusals, Seen};
 use crate::group::Group;
-use crate::store::{Heard, Numbered, Owner, SavedLetter, Step, Store, StoreError};
-use sottovoce_core::wire::NUMBER_MAX;
-use sottovoce_core::{Algorithm, CannotResume, Coin, Cx, Neighbours, Outbox, Posts, Rows, Time, UNHEARD};
-use sottovoce_privacy::{Gate, NoEntropy, Noise, OtherPlan, Plan, Secret};
+use crate::store::{Mail, Owner, SavedLetter, Stamped, Step, Store, StoreError};
+use sottovoce_core::wire::LETTER_BYTES_MAX;
+use sottovoce_core::{Activity, Algorithm, CannotResume, Coin, Cx, Neighbours, Outbox, Posts, Rows, Time, UNHEARD};
+use sottovoce_privacy::{Entropy, Exhausted, Gate, NoEntropy, Noise, OtherPlan, Plan, Secret, Secrets};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use thiserror::Error;
 
 mod conversation;
+mod keeping;
 mod view;
 
 pub use conversation::Outgoing;
 
-/// Letters that wait for one neighbour; of more, the oldest are lost.
+/// Letters that may be lost and wait for one neighbour; of more, the oldest are lost. (Durable ones are bounded where they are made, by
+/// [`DURABLE_WAITING_MAX`](sottovoce_core::DURABLE_WAITING_MAX).)
 pub const LETTERS_MAX: usize = 64;
 
 /// An agent is quiet after this many wakes in a row in which neither it nor a neighbour moved.
 pub const STILL_WAKES: u32 = 10;
 
-/// An own post beyond this is not believed: neighbours take no numbers beyond [`NUMBER_MAX`], so no model comes near it.
+/// An own post beyond this is not believed: neighbours take no numbers beyond [`NUMBER_MAX`](sottovoce_core::wire::NUMBER_MAX), so no model comes near it.
 const OWN_NUMBER_MAX: f64 = 1e100;
 
 /// The row of an agent's own post among the versions; neighbours follow.
@@ -74,6 +76,18 @@ pub enum Fault {
         /// The highest number in the store.
         own: u64,
     },
+    /// Somebody has seen another content under a number of this peer.
+    #[error(
+        "neighbour {neighbour:?} has seen another content of durable letter {turn} of this peer: the store was rolled back or copied, so its \
+         budget cannot be trusted; accepted: the newest store of this peer, or a new task, whose budget ADDS to all that this one may have \
+         spent on the same records"
+    )]
+    Forked {
+        /// Who says so.
+        neighbour: String,
+        /// Which letter to it.
+        turn: u64,
+    },
     /// The saved state is of no use.
     #[error("the store cannot be resumed: {0}")]
     State(#[from] CannotResume),
@@ -98,8 +112,10 @@ pub enum Woke {
     Acted,
     /// It waits for neighbours to tell what they have seen.
     Asking,
-    /// It has had all its wakes.
+    /// It has had all its wakes, or has done all it is there for.
     Done,
+    /// Its clock does not tick: it lives by letters and alarms.
+    Idle,
 }
 
 /// What happened so far, since this process began.
@@ -117,8 +133,12 @@ pub struct Counters {
     pub letters_sent: u64,
     /// Bytes of delivered posts and letters, as the simulator counts them.
     pub bytes_sent: u64,
-    /// Letters that were given up.
+    /// Letters that were given up; never a durable one.
     pub letters_lost: u64,
+    /// Durable letters that were acknowledged.
+    pub durable_delivered: u64,
+    /// Durable letters that came again after they were taken, and were acknowledged once more.
+    pub durable_repeated: u64,
 }
 
 /// One peer. Its noise is secret, unless an audit or a test opened it with other noise ([`Node::open_with`]).
@@ -142,8 +162,14 @@ pub struct Node<'d, A: Algorithm, D, N = Secret> {
     rules: Rules,
     store: Store<D>,
     gate: Gate<N>,
+    /// Secret bits, as secret as the noise is.
+    entropy: Entropy,
+    /// Which process this is.
+    instance: Instance,
+    letter_bytes_max: usize,
+    wake_rate: f64,
     phase: Phase<A::State>,
-    /// By position of the neighbour.
+    /// By position among those in reach.
     others: Vec<Other>,
     /// The zero vector, its own post, then its neighbours' by position.
     versions: Rows,
@@ -154,10 +180,17 @@ pub struct Node<'d, A: Algorithm, D, N = Secret> {
     wakes: u64,
     events: u64,
     time: Time,
+    alarm: Option<Time>,
+    /// How often an alarm was set, in this process.
+    alarms_set: u64,
+    epoch: u64,
     last_number: u64,
-    post_number: u64,
-    /// Positions of neighbours that said something since the last record.
+    /// The stamp of its own last post; its number is zero before the first.
+    post_stamp: Stamped,
+    /// Positions of those who said something since the last record.
     news: BTreeSet<usize>,
+    /// Positions of those to whom durable letters were sent, or who acknowledged some, since the last record.
+    mail_news: BTreeSet<usize>,
     /// Letters of the last record, which may not have been delivered.
     letters: Vec<SavedLetter>,
     still: u32,
@@ -187,12 +220,18 @@ struct Other {
     /// It has not got the last post.
     wants_post: bool,
     letters: VecDeque<Waiting>,
+    /// Durable letters to it.
+    mail: Mail,
+    /// Those up to this turn are in the store.
+    stored: u64,
+    /// It has said that it took fewer durable letters than it had acknowledged: it has lost what it had, and nothing can follow in order.
+    is_torn: bool,
 }
 
-/// A letter on its way.
+/// A letter on its way that may be lost.
 #[derive(Clone, Debug)]
 struct Waiting {
-    number: u64,
+    stamped: Stamped,
     vectors: u64,
     bytes: Vec<u8>,
 }
@@ -202,6 +241,8 @@ struct Waiting {
 pub struct Neighbour<'n> {
     /// Its name.
     pub name: &'n str,
+    /// Durable letters that wait for it.
+    pub waiting: usize,
     /// The weight of the edge.
     pub weight: f64,
     /// The number of its last post; zero before the first.
@@ -241,6 +282,15 @@ impl<'d, A: Algorithm, D: Disk, N: Noise + 'static> Node<'d, A, D, N> {
     ) -> Result<Self, Fault> {
         let (store, saved) = Store::open(disk, owner)?;
         let (count, len) = (group.peers().len(), algorithm.post_len());
+        let in_reach = group.reach().len();
+        assert!(
+            group.peers().iter().all(|edge| group.reach().position(edge.peer).is_some()),
+            "neighbours are in reach"
+        );
+        let mut noise = noise;
+        let mut entropy = Entropy::beside(&mut noise, rules.seed, group.me.0);
+        let instance = Secrets::of(&mut entropy).bytes();
+        let letter_bytes_max = algorithm.letter_bytes_max(data).min(LETTER_BYTES_MAX);
         let ledger = saved.as_ref().map(|step| step.ledger.clone()).unwrap_or_default();
         let gate = Gate::resumed(rules.plan.clone(), ledger, noise)?;
         let mut node = Node {
@@ -248,8 +298,12 @@ impl<'d, A: Algorithm, D: Disk, N: Noise + 'static> Node<'d, A, D, N> {
             data,
             store,
             gate,
+            entropy,
+            instance,
+            letter_bytes_max,
+            wake_rate: algorithm.wake_rate(data, group.peers()),
             phase: Phase::Failed,
-            others: vec![Other::default(); count],
+            others: vec![Other::default(); in_reach],
             versions: Rows::zeros(if len == 0 { 0 } else { 2 + count }, len),
             limited: None,
             seen: vec![UNHEARD; count],
@@ -257,14 +311,18 @@ impl<'d, A: Algorithm, D: Disk, N: Noise + 'static> Node<'d, A, D, N> {
             wakes: 0,
             events: 0,
             time: Time::default(),
+            alarm: None,
+            alarms_set: 0,
+            epoch: 0,
             last_number: 0,
-            post_number: 0,
+            post_stamp: Stamped::default(),
             news: BTreeSet::new(),
+            mail_news: BTreeSet::new(),
             letters: Vec::new(),
             still: 0,
             moved: f64::INFINITY,
             counters: Counters::default(),
-            outbox: Outbox::default(),
+            outbox: Outbox::new(letter_bytes_max),
             scratch: Vec::new(),
             group,
             rules,
@@ -276,57 +334,46 @@ impl<'d, A: Algorithm, D: Disk, N: Noise + 'static> Node<'d, A, D, N> {
         Ok(node)
     }
 
-    /// Puts back what the store holds, except the agent's state.
-    fn recall(&mut self, step: &Step) -> Result<(), Fault> {
-        let len = self.versions.row_len();
-        let fits = |post: &Numbered, most: f64| {
-            post.values.len() == len && post.values.iter().all(|value| value.abs() <= most)
-        };
-        (self.wakes, self.events, self.time) = (step.wakes, step.events, Time(step.time));
-        self.last_number = step.last_number;
-        if let Some(post) = &step.post {
-            if !fits(post, OWN_NUMBER_MAX) {
-                return Err(CannotResume::Malformed.into());
-            }
-            self.versions.row_mut(MINE as usize).copy_from_slice(&post.values);
-            (self.mine, self.post_number) = (MINE, post.number);
-        }
-        self.letters.clone_from(&step.letters);
-        for k in 0..self.others.len() {
-            let name = self.group.name(k);
-            let waiting = step.letters.iter().filter(|letter| letter.to == name);
-            // How many vectors are in it was counted when it was written.
-            let waiting =
-                waiting.map(|letter| Waiting { number: letter.number, vectors: 0, bytes: letter.bytes.clone() });
-            self.others[k].letters = waiting.collect();
-            self.others[k].wants_post = step.post.is_some();
-            let Some(heard) = step.heard.get(name).filter(|heard| heard.key == self.group.key(k)) else { continue };
-            self.others[k].points = heard.points;
-            self.others[k].seen.letter = heard.letter;
-            if let Some(post) = heard.post.as_ref().filter(|post| fits(post, NUMBER_MAX)) {
-                self.others[k].seen.post = post.number;
-                self.versions.row_mut(MINE as usize + 1 + k).copy_from_slice(&post.values);
-                self.seen[k] = MINE + 1 + k as u32;
-            }
-        }
-        Ok(())
-    }
-
     /// The agent's clock ticks. Time does not run backwards, whatever `now` says.
     pub fn wake(&mut self, now: Time) -> Result<Woke, Fault> {
-        match &self.phase {
-            Phase::Failed => return Err(Fault::Failed),
-            Phase::Asking(_) if !self.has_witnesses() => return Ok(Woke::Asking),
-            Phase::Asking(_) => self.enter()?,
-            Phase::Awake(_) => {}
+        if let Some(woke) = self.ready()? {
+            return Ok(woke);
         }
         if self.rules.wakes_max.is_some_and(|most| self.wakes >= most) {
             return Ok(Woke::Done);
         }
+        if self.wake_rate == 0.0 {
+            return Ok(Woke::Idle);
+        }
         self.wakes += 1;
-        let at = Time(self.time.0.max(now.0));
-        self.time = at;
-        let activity = self.act(|algorithm, state, data, cx| algorithm.on_wake(state, data, cx))?;
+        self.time = Time(self.time.0.max(now.0));
+        self.on_wake()
+    }
+
+    /// The time has come for which the agent set its alarm.
+    pub fn alarm_rings(&mut self) -> Result<Woke, Fault> {
+        if let Some(woke) = self.ready()? {
+            return Ok(woke);
+        }
+        let Some(at) = self.alarm.take() else { return Ok(Woke::Idle) };
+        self.time = Time(self.time.0.max(at.0));
+        self.on_wake()
+    }
+
+    /// Lets the agent enter when enough neighbours have told what they saw; why it cannot act now, if it cannot.
+    fn ready(&mut self) -> Result<Option<Woke>, Fault> {
+        match &self.phase {
+            Phase::Failed => return Err(Fault::Failed),
+            Phase::Asking(_) if !self.has_witnesses() => return Ok(Some(Woke::Asking)),
+            Phase::Asking(_) => self.enter()?,
+            Phase::Awake(_) => {}
+        }
+        Ok(self.is_done().then_some(Woke::Done))
+    }
+
+    fn on_wake(&mut self) -> Result<Woke, Fault> {
+        let activity: Result<Activity, Exhausted> =
+            self.act(false, |algorithm, state, data, cx| algorithm.on_wake(state, data, cx))?;
         match activity {
             Ok(activity) => {
                 self.moved = activity.moved;
@@ -355,9 +402,12 @@ impl<'d, A: Algorithm, D: Disk, N: Noise + 'static> Node<'d, A, D, N> {
         };
         let mut cx = Cx {
             me: self.group.me,
+            role: self.group.role(),
             now: self.time,
             peers: self.group.peers(),
+            reach: self.group.reach(),
             coin: Coin::new(self.rules.seed, self.group.me.0, self.events),
+            secret: Secrets::of(&mut self.entropy),
             gate: &mut self.gate,
             posts: Posts::PerEdge { versions: &self.versions, mine: self.mine, seen: &self.seen },
             scratch: &mut self.scratch,
@@ -372,14 +422,21 @@ impl<'d, A: Algorithm, D: Disk, N: Noise + 'static> Node<'d, A, D, N> {
             self.outbox.clear();
         }
         self.phase = Phase::Awake(state);
-        self.finish(is_new)
+        self.finish(false, is_new)
     }
 
-    /// Lets the agent act, then makes safe what it did and queues what it said.
-    fn act<R>(&mut self, event: impl FnOnce(&A, &mut A::State, A::Data<'d>, &mut Cx<'_>) -> R) -> Result<R, Fault> {
+    /// Lets the agent act, then makes safe what it did and queues what it said. With `always`, also where it said nothing.
+    fn act<R>(
+        &mut self,
+        always: bool,
+        event: impl FnOnce(&A, &mut A::State, A::Data<'d>, &mut Cx<'_>) -> R,
+    ) -> Result<R, Fault> {
         let Phase::Awake(state) = &mut self.phase else { return Err(Fault::Failed) };
         self.events += 1;
         self.outbox.clear();
+        let reach = self.group.reach();
+        let waiting = self.others.iter().enumerate().filter(|(_, other)| !other.mail.waiting.is_empty());
+        self.outbox.set_waiting(waiting.map(|(k, other)| (reach.edge(k).peer, other.mail.waiting.len())));
         let before = self.gate.ledger().releases();
         let versions = match self.rules.pull_limit {
             None => &self.versions,
@@ -387,9 +444,12 @@ impl<'d, A: Algorithm, D: Disk, N: Noise + 'static> Node<'d, A, D, N> {
         };
         let mut cx = Cx {
             me: self.group.me,
+            role: self.group.role(),
             now: self.time,
             peers: self.group.peers(),
+            reach: self.group.reach(),
             coin: Coin::new(self.rules.seed, self.group.me.0, self.events),
+            secret: Secrets::of(&mut self.entropy),
             gate: &mut self.gate,
             posts: Posts::PerEdge { versions, mine: self.mine, seen: &self.seen },
             scratch: &mut self.scratch,
@@ -397,112 +457,9 @@ impl<'d, A: Algorithm, D: Disk, N: Noise + 'static> Node<'d, A, D, N> {
         };
         let result = event(self.algorithm, state, self.data, &mut cx);
         let charged = self.gate.ledger().releases() != before;
-        self.finish(charged)?;
+        self.finish(always, charged)?;
         Ok(result)
     }
-
-    /// Commits what the outbox holds, then queues it.
-    fn finish(&mut self, charged: bool) -> Result<(), Fault> {
-        let has_letters = self.outbox.letters().next().is_some();
-        let posted = self.outbox.posted().filter(|post| {
-            // An exact post that says what the last one said need not be said again. A private one was charged.
-            let same = || self.mine == MINE && bits_equal(post, self.versions.row(MINE as usize));
-            !(self.gate.is_without_privacy() && same())
-        });
-        if posted.is_none() && !has_letters && (self.gate.is_without_privacy() || !charged) && !self.is_first() {
-            return Ok(());
-        }
-        let mut last_number = self.last_number;
-        let mut number = || {
-            last_number += 1;
-            last_number
-        };
-        let post = posted.map(|values| Numbered { number: number(), values: values.to_vec() });
-        let mut letters = Vec::new();
-        for (to, vectors, bytes) in self.outbox.letters() {
-            letters.push((to, Waiting { number: number(), vectors, bytes: bytes.to_vec() }));
-        }
-        self.letters.clear();
-        for (to, letter) in &letters {
-            let to = self.group.names[to.index()].clone();
-            self.letters.push(SavedLetter { to, number: letter.number, bytes: letter.bytes.clone() });
-        }
-        self.last_number = last_number;
-        let step = self.step(post.as_ref());
-        self.commit(&step)?;
-        if let Some(post) = post {
-            self.versions.row_mut(MINE as usize).copy_from_slice(&post.values);
-            (self.mine, self.post_number) = (MINE, post.number);
-            self.others.iter_mut().for_each(|other| other.wants_post = true);
-        }
-        for (to, letter) in letters {
-            let Some(k) = self.group.peers().position(to) else { continue };
-            let queue = &mut self.others[k].letters;
-            if queue.len() == LETTERS_MAX {
-                queue.pop_front();
-                self.counters.letters_lost += 1;
-            }
-            queue.push_back(letter);
-        }
-        Ok(())
-    }
-
-    /// Whether nothing has been committed yet.
-    fn is_first(&self) -> bool {
-        self.events == 0 && self.last_number == 0
-    }
-
-    fn step(&self, post: Option<&Numbered>) -> Step {
-        let mut state = Vec::new();
-        if let Phase::Awake(agent) = &self.phase {
-            self.algorithm.save(agent, &mut state);
-        }
-        let own = || Numbered { number: self.post_number, values: self.versions.row(MINE as usize).to_vec() };
-        let heard = |&k: &usize| {
-            let other = &self.others[k];
-            let values = || self.versions.row(self.seen[k] as usize).to_vec();
-            let post = (self.seen[k] != UNHEARD).then(|| Numbered { number: other.seen.post, values: values() });
-            let key = self.group.key(k).to_owned();
-            (self.group.name(k).to_owned(), Heard { key, post, letter: other.seen.letter, points: other.points })
-        };
-        Step {
-            wakes: self.wakes,
-            events: self.events,
-            time: self.time.0,
-            last_number: self.last_number,
-            ledger: self.gate.ledger().clone(),
-            post: post.cloned().or_else(|| (self.mine == MINE).then(own)),
-            letters: self.letters.clone(),
-            state,
-            neighbours: self.group.weights(),
-            heard: self.news.iter().map(heard).collect(),
-        }
-    }
-
-    fn commit(&mut self, step: &Step) -> Result<(), Fault> {
-        if let Err(error) = self.store.commit(step) {
-            self.phase = Phase::Failed;
-            return Err(error.into());
-        }
-        self.news.clear();
-        Ok(())
-    }
-
-    /// Makes safe what was heard since the last record, if anything was. For quiet moments, and before a stop.
-    pub fn save(&mut self) -> Result<(), Fault> {
-        match self.phase {
-            Phase::Failed => Err(Fault::Failed),
-            Phase::Awake(_) if !self.news.is_empty() => {
-                let step = self.step(None);
-                self.commit(&step)
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-fn bits_equal(a: &[f64], b: &[f64]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
 }
 
 /// The versions, with neighbours' posts moved to within `limit` of the agent's own.

@@ -38,6 +38,9 @@ pub const REFUSALS_MAX: u32 = 256;
 /// How long it is turned away.
 const TURNED_AWAY: Duration = Duration::from_secs(60);
 
+/// The longest span of an alarm, in wake intervals.
+const ALARM_SPAN_MAX: f64 = 1e6;
+
 /// Questions of the owner that wait.
 const ASKS_MAX: usize = 8;
 
@@ -84,6 +87,8 @@ pub struct Peer<'d, A: Algorithm, D> {
     interval: Duration,
     pace: Duration,
     coin: Coin,
+    /// When the agent's alarm rings, and how often it had been set when that was computed.
+    alarm: (Option<Instant>, Option<u64>),
     began: Instant,
     model_changed: Option<Instant>,
 }
@@ -123,7 +128,7 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
         let group: &Group = node.group();
         let members: HashMap<Key, PeerId> = keys.iter().zip(0..).map(|(&key, k)| (key, PeerId(k))).collect();
         // On a graph that is learned everyone is a neighbour; they are dialled when there is something to say.
-        let listed = group.neighbours.iter().flatten().map(|edge| edge.peer);
+        let listed = group.neighbours.iter().chain(&group.reach).flatten().map(|edge| edge.peer);
         for key in listed.map(|peer| keys[peer.index()]) {
             if !transport.known.iter().any(|(known, _)| *known == key) {
                 transport.known.push((key, Vec::new()));
@@ -147,6 +152,7 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
             interval,
             pace: Duration::from_secs(1) / frames_per_second.max(1),
             coin: Coin::new(seed ^ node.events_so_far(), group.me.0, 1 << 40),
+            alarm: (None, None),
             began: Instant::now(),
             model_changed: None,
             node,
@@ -199,7 +205,7 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
         let mut next_look = began;
         loop {
             self.send_what_waits(&mut under_way);
-            let next_send = self.next_send();
+            let (next_send, next_alarm) = (self.next_send(), self.next_alarm());
             tokio::select! {
                 event = self.events.recv() => match event {
                     Some(event) => self.on_event(event, &mut under_way)?,
@@ -220,6 +226,10 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
                     // A clock that was stopped for an hour owes one wake, not an hour of them.
                     next_wake = Instant::now() + self.pause();
                 }
+                () = sleep_until(next_alarm) => {
+                    self.alarm = (None, None);
+                    self.node.alarm_rings()?;
+                }
                 () = tokio::time::sleep_until(next_save) => {
                     self.node.save()?;
                     next_save = Instant::now() + SAVE_EVERY;
@@ -233,10 +243,23 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
         }
     }
 
-    /// Exponential, so that wakes are a Poisson process.
+    /// Exponential, so that wakes are a Poisson process. A clock that does not tick is looked at all the same: the agent enters by it.
     fn pause(&mut self) -> Duration {
         let unit = self.coin.unit();
-        self.interval.mul_f64(-libm::log1p(-unit))
+        let rate = self.node.wake_rate();
+        let interval = if rate > 0.0 { self.interval.div_f64(rate) } else { self.interval };
+        interval.mul_f64(-libm::log1p(-unit))
+    }
+
+    /// When the agent's alarm rings. The span from when it was set is what counts, in wake intervals of this peer; whoever was away waits for
+    /// all of it again, since nobody knows for how long it was.
+    fn next_alarm(&mut self) -> Option<Instant> {
+        let (at, set) = self.node.alarm();
+        if self.alarm.1 != Some(set) {
+            let span = at.map(|at| (at.0 - self.node.time().0).clamp(0.0, ALARM_SPAN_MAX));
+            self.alarm = (span.map(|span| Instant::now() + self.interval.mul_f64(span)), Some(set));
+        }
+        self.alarm.0.filter(|_| at.is_some())
     }
 
     /// Nobody shares a clock: the agent's time is its own wakes, which is what a simulator's time is on average. Whoever is slow, or was
@@ -250,6 +273,7 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
             Woke::Acted => {}
             Woke::Asking => debug!("waiting for neighbours to tell what they saw"),
             Woke::Done => debug!("all wakes are done"),
+            Woke::Idle => {}
         }
         if self.node.post_number() != before {
             self.model_changed = Some(Instant::now());
@@ -344,7 +368,13 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
                 contact.greeted = true;
                 self.node.welcomed(to, &answer)?;
             }
-            Sent::Message(number) => self.node.answered(to, number, &answer),
+            Sent::Message(number) => {
+                // What was not taken is sent again, and not at once.
+                if matches!(Answer::decode(&answer), Ok(Answer::Refused(_))) {
+                    contact.not_before = Some(Instant::now() + RETRY_AFTER);
+                }
+                self.node.answered(to, number, &answer);
+            }
             Sent::Who => {
                 if let Ok(Answer::These(contacts)) = Answer::decode(&answer) {
                     for (key, address) in self.directory.take(&contacts) {
@@ -372,8 +402,8 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
     /// For each neighbour that can take something: the next thing that it should have.
     fn send_what_waits(&mut self, under_way: &mut UnderWay) {
         let now = Instant::now();
-        for k in 0..self.node.group().peers().len() {
-            let to = self.node.group().peers().edge(k).peer;
+        for k in 0..self.node.group().reach().len() {
+            let to = self.node.group().reach().edge(k).peer;
             let contact = &self.contacts[to.index()];
             let waits = contact.not_before.is_some_and(|at| at > now);
             if contact.busy || waits {
@@ -401,7 +431,7 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
 
     /// When something that waits may be sent.
     fn next_send(&self) -> Option<Instant> {
-        let peers = self.node.group().peers();
+        let peers = self.node.group().reach();
         let waiting = peers.iter().filter_map(|edge| {
             let contact = &self.contacts[edge.peer.index()];
             let at = contact.not_before?;
@@ -421,7 +451,7 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
         let node = &self.node;
         let group = node.group();
         let since = |at: Option<Instant>| at.map(|at| at.elapsed().as_secs_f64());
-        let neighbours = group.peers().iter().zip(node.neighbours()).map(|(edge, neighbour)| {
+        let neighbours = group.reach().iter().zip(node.neighbours()).map(|(edge, neighbour)| {
             let contact = &self.contacts[edge.peer.index()];
             NeighbourStatus {
                 name: neighbour.name.to_owned(),
@@ -437,6 +467,9 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
             ("letters_sent", counters.letters_sent),
             ("bytes_sent", counters.bytes_sent),
             ("letters_lost", counters.letters_lost),
+            ("durable_delivered", counters.durable_delivered),
+            ("durable_repeated", counters.durable_repeated),
+            ("durable_waiting", node.neighbours().map(|neighbour| neighbour.waiting as u64).sum()),
             ("refused_by_others", counters.refused_by_others),
             ("exhausted", counters.exhausted),
             ("connections", transport.connections),

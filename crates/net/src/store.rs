@@ -13,6 +13,9 @@
 //! never finished, as a crash leaves it, from one that was finished and has been damaged since: the first may be dropped,
 //! because nothing of it was sent; the second must not be, because its charges would be forgotten. The first record says to whom the
 //! store belongs. It holds a digest of private data, so nobody else can know how a seal begins and put one into a post.
+//!
+//! What is told of others, and durable letters, would make every record long. A record holds what has changed of them since the one before;
+//! whoever reads the log puts the changes together ([`Mail::merge`]), and a log that is written anew begins with all of it.
 
 use crate::disk::Disk;
 use serde::{Deserialize, Serialize};
@@ -22,8 +25,13 @@ use std::collections::BTreeMap;
 use std::io;
 use thiserror::Error;
 
+mod step;
+
+use step::merge_all;
+pub use step::{DurableLetter, Heard, Mail, Posted, SavedLetter, Stamped, Step};
+
 /// The form of the payloads. Another one is refused, not guessed at.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 const RECORD: [u8; 4] = *b"SVO1";
 pub(crate) const MARK_BYTES: usize = 8;
@@ -53,94 +61,69 @@ pub struct Owner {
     pub algorithm: String,
 }
 
-/// Everything that one step changes.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Step {
-    /// Wakes so far.
-    pub wakes: u64,
-    /// Events so far: they key the agent's coins.
-    pub events: u64,
-    /// The agent's time, in mean wake intervals.
-    pub time: f64,
-    /// The highest number given to a message.
-    pub last_number: u64,
-    /// All charges so far.
-    pub ledger: Ledger,
-    /// Its post.
-    pub post: Option<Numbered>,
-    /// Letters of this step.
-    pub letters: Vec<SavedLetter>,
-    /// The agent's state, as its algorithm saves it.
-    pub state: Vec<u8>,
-    /// Its neighbours when the state was saved: name and weight.
-    pub neighbours: Vec<(String, f64)>,
-    /// By name: what was heard from others since the step before.
-    pub heard: BTreeMap<String, Heard>,
-}
-
-/// A post and its number.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Numbered {
-    /// Its sequence number.
-    pub number: u64,
-    /// The released vector.
-    pub values: Vec<f64>,
-}
-
-/// A letter that may not have been delivered yet.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SavedLetter {
-    /// To whom.
-    pub to: String,
-    /// Its sequence number.
-    pub number: u64,
-    /// As it is sent.
-    pub bytes: Vec<u8>,
-}
-
-/// What is known of another peer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Heard {
-    /// Its public key, as text.
-    pub key: String,
-    /// Its last post.
-    pub post: Option<Numbered>,
-    /// The highest number of its letters.
-    pub letter: u64,
-    /// How many points it says it has.
-    pub points: Option<u64>,
-}
-
 /// A step as postcard writes it. Charges are JSON, the form that they have in every ledger.
 #[derive(Serialize, Deserialize)]
 struct Written {
     wakes: u64,
     events: u64,
     time: f64,
+    alarm: Option<f64>,
+    epoch: u64,
     last_number: u64,
     charges: String,
-    post: Option<Numbered>,
+    post: Option<Posted>,
     letters: Vec<SavedLetter>,
+    mail: BTreeMap<String, Mail>,
     state: Vec<u8>,
     neighbours: Vec<(String, f64)>,
     heard: BTreeMap<String, Heard>,
 }
 
 impl Written {
-    fn new(step: &Step, heard: BTreeMap<String, Heard>) -> Self {
-        let Step { wakes, events, time, last_number, ref ledger, .. } = *step;
+    /// Of a step, with these parts in place of what has changed of them.
+    fn new(step: &Step, mail: BTreeMap<String, Mail>, heard: BTreeMap<String, Heard>) -> Self {
+        let Step { wakes, events, time, alarm, epoch, last_number, ref ledger, .. } = *step;
         let charges: Vec<&Charge> = ledger.charges().collect();
         let charges = serde_json::to_string(&charges).expect("charges are JSON");
         let (post, letters, state) = (step.post.clone(), step.letters.clone(), step.state.clone());
         let neighbours = step.neighbours.clone();
-        Written { wakes, events, time, last_number, charges, post, letters, state, neighbours, heard }
+        Written {
+            wakes,
+            events,
+            time,
+            alarm,
+            epoch,
+            last_number,
+            charges,
+            post,
+            letters,
+            mail,
+            state,
+            neighbours,
+            heard,
+        }
     }
 
     fn read(self) -> Option<Step> {
-        let Written { wakes, events, time, last_number, charges, post, letters, state, neighbours, heard } = self;
+        let Written { wakes, events, time, alarm, epoch, last_number, charges, post, letters, mail, .. } = self;
+        let (state, neighbours, heard) = (self.state, self.neighbours, self.heard);
         let charges: Vec<Charge> = serde_json::from_str(&charges).ok()?;
         let ledger = Ledger::from_charges(charges).ok()?;
-        Some(Step { wakes, events, time, last_number, ledger, post, letters, state, neighbours, heard })
+        Some(Step {
+            wakes,
+            events,
+            time,
+            alarm,
+            epoch,
+            last_number,
+            ledger,
+            post,
+            letters,
+            mail,
+            state,
+            neighbours,
+            heard,
+        })
     }
 }
 
@@ -163,6 +146,15 @@ pub enum StoreError {
     Damaged {
         /// Which.
         record: u64,
+    },
+    /// Another version of this program wrote it.
+    #[error(
+        "the store has format {found}, of another version of this program, and this one writes {FORMAT}; accepted: the program that wrote it, \
+         or a new task, whose budget ADDS to what this one has spent"
+    )]
+    Version {
+        /// The form of its payloads.
+        found: u32,
     },
     /// It is somebody else's.
     #[error(
@@ -199,6 +191,8 @@ pub struct Store<D> {
     bytes_short: usize,
     /// Everything ever heard.
     heard: BTreeMap<String, Heard>,
+    /// All durable letters that wait.
+    mail: BTreeMap<String, Mail>,
     failed: bool,
 }
 
@@ -216,6 +210,7 @@ impl<D: Disk> Store<D> {
             bytes: log.end,
             bytes_short: 0,
             heard: BTreeMap::new(),
+            mail: BTreeMap::new(),
             failed: false,
         };
         let Some((first, rest)) = log.payloads.split_first() else {
@@ -226,6 +221,7 @@ impl<D: Disk> Store<D> {
         let last = last_step(rest)?;
         if let Some(step) = &last {
             store.heard.clone_from(&step.heard);
+            store.mail.clone_from(&step.mail);
         }
         if log.is_clean {
             store.bytes_short = bytes.len();
@@ -268,10 +264,11 @@ impl<D: Disk> Store<D> {
         for (name, heard) in &step.heard {
             self.heard.insert(name.clone(), heard.clone());
         }
+        merge_all(&mut self.mail, &step.mail);
         if self.bytes > LONG_BYTES && self.bytes > LONG_RATIO * self.bytes_short {
             self.renew(Some(step))?;
         } else {
-            let payload = encode(&Written::new(step, step.heard.clone()));
+            let payload = encode(&Written::new(step, step.mail.clone(), step.heard.clone()));
             let (record, digest) = record(self.records, &self.digest, &payload);
             self.disk.append(&record).map_err(|error| StoreError::Io { what: "written", error })?;
             self.disk.sync().map_err(|error| StoreError::Io { what: "written", error })?;
@@ -286,10 +283,10 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
-    /// Writes the log anew: whose it is, and the last step with everything heard.
+    /// Writes the log anew: whose it is, and the last step with all letters that wait and everything heard.
     fn renew(&mut self, step: Option<&Step>) -> Result<(), StoreError> {
         let owner = encode(&(FORMAT, &self.owner));
-        let step = step.map(|step| encode(&Written::new(step, self.heard.clone())));
+        let step = step.map(|step| encode(&Written::new(step, self.mail.clone(), self.heard.clone())));
         let (mut bytes, mut digest, mut records) = (Vec::new(), [0; DIGEST_BYTES], 0);
         for payload in [owner].into_iter().chain(step) {
             let (record, new) = record(records, &digest, &payload);
@@ -307,24 +304,29 @@ impl<D: Disk> Store<D> {
     }
 }
 
-/// To whom a store belongs, by its first record.
+/// To whom a store belongs, by its first record. Its form comes first, so that any version can tell that it is not its own.
 fn owner(first: &[u8]) -> Result<Owner, StoreError> {
-    let (format, owner): (u32, Owner) = postcard::from_bytes(first).map_err(|_| StoreError::Damaged { record: 0 })?;
-    if format == FORMAT { Ok(owner) } else { Err(StoreError::Foreign { what: "version of this program" }) }
+    let damaged = |_| StoreError::Damaged { record: 0 };
+    let (found, owner): (u32, _) = postcard::take_from_bytes(first).map_err(damaged)?;
+    if found != FORMAT {
+        return Err(StoreError::Version { found });
+    }
+    postcard::from_bytes(owner).map_err(damaged)
 }
 
-/// The last step, with everything that was heard until then.
+/// The last step, with all letters that wait and everything that was heard until then.
 fn last_step(payloads: &[&[u8]]) -> Result<Option<Step>, StoreError> {
-    let mut heard = BTreeMap::new();
+    let (mut mail, mut heard) = (BTreeMap::new(), BTreeMap::new());
     let mut last = None;
     for (payload, record) in payloads.iter().zip(1..) {
         let damaged = || StoreError::Damaged { record };
         let written: Written = postcard::from_bytes(payload).map_err(|_| damaged())?;
         let mut step = written.read().ok_or_else(damaged)?;
         heard.append(&mut step.heard);
+        merge_all(&mut mail, &step.mail);
         last = Some(step);
     }
-    Ok(last.map(|step| Step { heard, ..step }))
+    Ok(last.map(|step| Step { mail, heard, ..step }))
 }
 
 fn encode<T: Serialize>(value: &T) -> Vec<u8> {

@@ -131,7 +131,7 @@ async fn raw_junk(address: Multiaddr, over: Arc<AtomicBool>, sent: Arc<AtomicU64
 /// Peers with a good key and nothing good to say.
 async fn strangers(there: PeerId, address: Multiaddr, over: Arc<AtomicBool>, sent: Arc<AtomicU64>) {
     while !over.load(Ordering::Relaxed) {
-        let settings = Settings::new("/sottovoce/1/test", 1 << 16);
+        let settings = Settings::new("/sottovoce/2/test", 1 << 16);
         let Ok((transport, mut events)) = Transport::start(&Identity::generate(), settings).await else { continue };
         let _ = transport.learn_address(there, address.clone());
         for k in 0..400u32 {

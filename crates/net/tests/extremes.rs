@@ -18,7 +18,7 @@ use sottovoce_algorithms::personal::{
 use sottovoce_algorithms::{Loss, Problem};
 use sottovoce_core::wire::{NUMBER_MAX, Numbers};
 use sottovoce_core::{Algorithm, Coin, PeerId, Time, Wire};
-use sottovoce_net::frame::{Answer, Card, Post, Question, Seen};
+use sottovoce_net::frame::{Answer, Card, Post, Question, Seen, Stamp};
 use sottovoce_net::group::Group;
 use sottovoce_net::node::{Node, Rules};
 use sottovoce_privacy::sensitivity::Norm;
@@ -150,7 +150,7 @@ fn survives<'w, A: Algorithm>(
         let mut node = Node::open(algorithm, data, group.clone(), rules.clone(), &owner(ME), disk.clone())
             .unwrap_or_else(|fault| panic!("{what}: {fault}"));
         for &peer in &neighbours {
-            let card = Card { name: &name(peer.index()), points: u64::MAX };
+            let card = Card { name: &name(peer.index()), points: u64::MAX, ..Card::default() };
             let welcome = Answer::Welcome { card, seen: Seen::default(), post: None };
             node.welcomed(peer, &welcome.encode()).expect("a witness");
         }
@@ -175,9 +175,9 @@ fn survives<'w, A: Algorithm>(
                 let said = liar(&mut coin, got.as_deref());
                 let frame = if algorithm.post_len() > 0 {
                     let values = vector(&mut coin, algorithm.post_len());
-                    Question::Post(Post { number, values: Numbers::Plain(&values) }).encode()
+                    Question::Post(Post { stamp: Stamp::numbered(number), values: Numbers::Plain(&values) }).encode()
                 } else {
-                    Question::Letter { number, bytes: &said }.encode()
+                    Question::Letter { stamp: Stamp::numbered(number), bytes: &said }.encode()
                 };
                 let answer = node.receive(Some(peer), &frame).unwrap_or_else(|fault| panic!("{what}: {fault}"));
                 taken += u64::from(Answer::decode(&answer) == Ok(Answer::Taken));

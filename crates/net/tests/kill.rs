@@ -353,7 +353,7 @@ fn a_rollback_that_no_neighbour_can_witness_is_not_noticed() {
     assert!(before < STEPS as u64);
     for witness in [PeerId(1), PeerId(2)] {
         let fresh = Answer::Welcome {
-            card: Card { name: &name(witness.index()), points: 3 },
+            card: Card { name: &name(witness.index()), points: 3, ..Card::default() },
             seen: Seen::default(),
             post: None,
         };

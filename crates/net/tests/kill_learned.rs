@@ -13,8 +13,8 @@ use sottovoce_algorithms::personal::{
 };
 use sottovoce_algorithms::reference::{graph::minimum, local::solitary_models};
 use sottovoce_algorithms::{Loss, Problem, objective};
-use sottovoce_core::{Algorithm as _, Coin, Cx, Graph, Neighbours, Outbox, PeerId, Posts, Rows, Time, UNHEARD};
-use sottovoce_privacy::{Gate, Ledger, Simulated};
+use sottovoce_core::{Algorithm as _, Coin, Cx, Graph, Neighbours, Outbox, PeerId, Posts, Role, Rows, Time, UNHEARD};
+use sottovoce_privacy::{Gate, Ledger, Secrets, Simulated};
 use std::cell::Cell;
 use support::world::{Kill, Weather, World, problem, stored};
 
@@ -51,9 +51,12 @@ fn saved_links<L: Learner + 'static>(world: &World<'_, Alternating<L, LogDegree>
     let (mut scratch, mut outbox) = (Vec::new(), Outbox::default());
     let mut cx = Cx {
         me,
+        role: Role::Member,
         now: Time::default(),
         peers: world.problem.graph.peers(me),
+        reach: world.problem.graph.peers(me),
         coin: Coin::new(0, me.0, 0),
+        secret: Secrets::simulated(0, me.0, 0),
         gate: &mut gate,
         posts: Posts::PerEdge { versions: &versions, mine: UNHEARD, seen: &seen },
         scratch: &mut scratch,

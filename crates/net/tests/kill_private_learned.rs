@@ -14,7 +14,7 @@ use sottovoce_algorithms::personal::{
 };
 use sottovoce_algorithms::{Loss, Problem};
 use sottovoce_core::{Graph, PeerId, Time, Wire};
-use sottovoce_net::frame::{Answer, Card, Question, Seen};
+use sottovoce_net::frame::{Answer, Card, Question, Seen, Stamp};
 use sottovoce_net::group::Group;
 use sottovoce_net::node::{Fault, Node, Rules, Woke};
 use sottovoce_net::store::Step;
@@ -210,7 +210,7 @@ impl<'w> Victim<'w> {
         let mut victim = Victim { node: node.expect("a good store"), used: 1_000_000 };
         for other in 1..victim.node.group().names.len() {
             let name = victim.node.group().names[other].clone();
-            let card = Card { name: &name, points: 3 };
+            let card = Card { name: &name, points: 3, ..Card::default() };
             let fresh = Answer::Welcome { card, seen: Seen::default(), post: None };
             victim.node.welcomed(PeerId(other as u32), &fresh.encode()).expect("a witness");
         }
@@ -238,7 +238,7 @@ impl<'w> Victim<'w> {
                     let mut bytes = Vec::new();
                     letter.encode(&mut bytes);
                     self.used += 1;
-                    let frame = Question::Letter { number: self.used, bytes: &bytes }.encode();
+                    let frame = Question::Letter { stamp: Stamp::numbered(self.used), bytes: &bytes }.encode();
                     self.node.receive(Some(from), &frame).expect("it lives");
                     while let Some(out) = self.node.outgoing(from) {
                         if let (model, Some(cost)) = told(&out.frame) {

@@ -80,7 +80,11 @@ fn a_private_network_spends_exactly_its_plan() {
         for k in 0..8 {
             let step = town.step(k);
             assert_eq!(step.ledger.releases(), plan.steps().len() as u64, "peer {k}");
-            assert_eq!(step.post.expect("a post").number, plan.steps().len() as u64, "one message for each release");
+            assert_eq!(
+                step.post.expect("a post").stamped.number,
+                plan.steps().len() as u64,
+                "one message for each release"
+            );
         }
     });
 }
@@ -103,15 +107,15 @@ fn crashes_in_a_running_network_cost_no_budget_and_no_release_happens_twice() {
                 else {
                     continue;
                 };
-                for post in step.post.iter().filter(|post| post.number > 0) {
-                    let known = seen.entry((k, post.number)).or_insert_with(|| post.values.clone());
-                    assert_eq!(*known, post.values, "message {} of peer {k} was made twice", post.number);
+                for post in step.post.iter().filter(|post| post.stamped.number > 0) {
+                    let known = seen.entry((k, post.stamped.number)).or_insert_with(|| post.values.clone());
+                    assert_eq!(*known, post.values, "message {} of peer {k} was made twice", post.stamped.number);
                 }
                 for (name, heard) in &step.heard {
                     let sender: usize = name.parse().expect("a number");
-                    for post in heard.post.iter() {
-                        let known = seen.entry((sender, post.number)).or_insert_with(|| post.values.clone());
-                        assert_eq!(*known, post.values, "peer {k} heard another message {}", post.number);
+                    for (evidence, values) in heard.post.iter() {
+                        let known = seen.entry((sender, evidence.number)).or_insert_with(|| values.clone());
+                        assert_eq!(known, values, "peer {k} heard another message {}", evidence.number);
                     }
                 }
             }

@@ -2,9 +2,11 @@
 
 mod support;
 
+use sha2::{Digest as _, Sha256};
 use sottovoce_core::Coin;
 use sottovoce_net::disk::{Disk, FileDisk};
-use sottovoce_net::store::{Heard, Numbered, Owner, SavedLetter, Step, Store, StoreError};
+use sottovoce_net::frame::Evidence;
+use sottovoce_net::store::{DurableLetter, Heard, Mail, Owner, Posted, SavedLetter, Stamped, Step, Store, StoreError};
 use sottovoce_privacy::{Charge, Event, Ledger};
 use std::io;
 use support::{CrashDisk, Tail};
@@ -13,23 +15,39 @@ fn owner() -> Owner {
     Owner { key: "12D3".into(), task: [1; 32], data: [2; 32], algorithm: "coordinate-descent".into() }
 }
 
+/// Letter `turn` to somebody who has acknowledged all but the last five.
+fn mail(turn: u64, first: u64) -> Mail {
+    let letter = |turn| {
+        let stamped = Stamped { number: turn, ..Stamped::default() };
+        DurableLetter { turn, stamped, vectors: 1, bytes: vec![turn as u8; 3] }
+    };
+    let waiting = (first.max(1)..=turn).map(letter).collect();
+    Mail { key: "12D5".into(), last: turn, acknowledged: turn.saturating_sub(5), waiting }
+}
+
 fn step(k: u64) -> Step {
     let charge =
         Charge { sensitivity: Some(0.1 + 0.2), ..Charge::new(Event::Gaussian { noise_multiplier: 1.0 / 3.0 }, k + 1) };
     let heard = Heard {
         key: "12D4".into(),
-        post: Some(Numbered { number: k, values: vec![k as f64; 5] }),
-        letter: k,
+        post: Some((Evidence { number: k, hash: [k as u8; 32], ..Evidence::default() }, vec![k as f64; 5])),
+        letter: Evidence { number: k, ..Evidence::default() },
+        turn: k / 2,
+        durable: Evidence { number: k, signature: vec![1; 64], ..Evidence::default() },
         points: Some(9),
     };
+    let stamped = || Stamped { epoch: 1, number: k, salt: [k as u8; 16], signature: Vec::new() };
     Step {
         wakes: k,
         events: 2 * k,
         time: k as f64 / 3.0,
+        alarm: (k % 2 == 0).then_some(k as f64),
+        epoch: k / 5,
         last_number: 3 * k,
         ledger: Ledger::from_charges([charge]).expect("valid"),
-        post: Some(Numbered { number: k, values: vec![-0.0, f64::MIN_POSITIVE, k as f64] }),
-        letters: vec![SavedLetter { to: "b".into(), number: k, bytes: vec![k as u8; 7] }],
+        post: Some(Posted { stamped: stamped(), values: vec![-0.0, f64::MIN_POSITIVE, k as f64] }),
+        letters: vec![SavedLetter { to: "b".into(), stamped: stamped(), bytes: vec![k as u8; 7] }],
+        mail: [("b".to_owned(), mail(k, k))].into(),
         state: vec![k as u8; 11],
         neighbours: vec![("b".into(), 0.5)],
         heard: [(format!("n{}", k % 3), heard)].into(),
@@ -48,9 +66,9 @@ fn filled(steps: u64) -> CrashDisk {
     disk
 }
 
-/// Everything but what was heard, which gathers.
+/// Everything but mail and what was heard, which gather.
 fn bare(step: Option<Step>) -> Option<Step> {
-    step.map(|step| Step { heard: Default::default(), ..step })
+    step.map(|step| Step { mail: Default::default(), heard: Default::default(), ..step })
 }
 
 #[test]
@@ -60,6 +78,7 @@ fn what_was_committed_is_found_again() {
     let found = found.expect("a step");
     assert_eq!(found.heard.keys().collect::<Vec<_>>(), ["n0", "n1", "n2"]);
     assert_eq!(found.heard["n0"], step(6).heard["n0"], "the last word counts");
+    assert_eq!(found.mail["b"], mail(6, 2), "what was not acknowledged waits, in order");
     assert_eq!(bare(Some(found)), bare(Some(step(6))));
 }
 
@@ -133,6 +152,27 @@ fn a_store_of_somebody_else_is_refused_by_name() {
     assert!(refused(Owner { data: [9; 32], ..owner() }).contains("data have changed"));
 }
 
+/// The first record of a store, as another version of the program would have written it.
+#[test]
+fn a_store_of_another_version_is_refused_in_one_line() {
+    let own = filled(1).0.borrow().bytes.clone();
+    let length = u32::from_le_bytes(own[4..8].try_into().expect("four bytes")) as usize;
+    for version in [1, 3] {
+        let mut payload = own[16..16 + length].to_vec();
+        payload[0] = version;
+        // Whatever else it holds is none of this version's business.
+        payload.truncate(9);
+        let digest =
+            Sha256::new().chain_update([0; 32]).chain_update(0u64.to_le_bytes()).chain_update(&payload).finalize();
+        let head = [b"SVO1".as_slice(), &(payload.len() as u32).to_le_bytes(), &0u64.to_le_bytes()].concat();
+        let seal = [&digest[..8], &0u64.to_le_bytes(), &digest[..16]].concat();
+        let old = CrashDisk::holding(&[&head[..], &payload, &digest, &seal].concat());
+        let said = opened(old).map(|_| ()).expect_err("another version").to_string();
+        assert!(said.contains(&format!("format {version}")) && said.contains("this one writes 2"), "{said}");
+        assert!(!said.contains('\n'), "{said}");
+    }
+}
+
 #[test]
 fn a_full_disk_is_told_and_loses_nothing() {
     let full = filled(3).0.borrow().bytes.len();
@@ -169,6 +209,7 @@ fn a_long_log_is_written_anew_and_forgets_nothing() {
     let (_, found) = opened(disk).expect("a good store");
     let found = found.expect("a step");
     assert_eq!((found.wakes, found.heard.len()), (5999, 3));
+    assert_eq!(found.mail["b"], mail(5999, 5995));
 }
 
 #[test]

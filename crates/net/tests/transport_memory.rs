@@ -13,7 +13,7 @@ fn resident_bytes() -> Option<usize> {
 }
 
 fn settings() -> Settings {
-    let mut settings = Settings::new("/sottovoce/1/memory", 64 * 1024);
+    let mut settings = Settings::new("/sottovoce/2/memory", 64 * 1024);
     settings.listen = vec!["/ip4/127.0.0.1/tcp/0".parse().expect("an address")];
     settings
 }

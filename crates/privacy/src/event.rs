@@ -4,7 +4,7 @@ use crate::{round::div_up, sensitivity::Norm};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// How a released value was made. Accountants read events and nothing else.
+/// How a released value was made. Accountants read events, and from whom they protect.
 ///
 /// | event | parameter | pure epsilon |
 /// |---|---|---|
@@ -104,9 +104,52 @@ impl Event {
 }
 
 /// Who sees a release. The default adversary sees every message (local differential privacy).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Audience {
     /// Everyone, the eavesdropper on every link included.
+    #[default]
     Everyone,
+    /// Any one other member, who sees what it is sent and nothing else. The guarantee is the accountant's that names this observer.
+    OneMember,
+    /// The aggregator alone.
+    Aggregator,
+    /// The servers.
+    Servers,
+    /// The board, and so everyone who reads it.
+    Board,
+}
+
+/// Which list of a plan a release belongs to. Each has an order of its own; which is next is for a public clock to say, never for data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Track {
+    /// Models, and whatever else is an algorithm's main matter.
+    #[default]
+    Models,
+    /// Losses, where a graph is learned.
+    Losses,
+    /// Contributions to a token.
+    Token,
+    /// Contributions to a token that are seen once more, because a token was issued again.
+    Reissues,
+}
+
+impl Track {
+    /// All of them.
+    pub const ALL: [Track; 4] = [Track::Models, Track::Losses, Track::Token, Track::Reissues];
+
+    /// From whom its releases are protected, at the least: a plan with a token on it can be made by an accountant that names this observer, and by
+    /// no other.
+    pub fn audience(self) -> Audience {
+        match self {
+            Track::Models | Track::Losses => Audience::Everyone,
+            Track::Token | Track::Reissues => Audience::OneMember,
+        }
+    }
+
+    /// Whether it is the track of a plan that has one only, which a ledger need not name.
+    pub(crate) fn is_models(&self) -> bool {
+        *self == Track::Models
+    }
 }

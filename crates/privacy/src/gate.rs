@@ -1,6 +1,6 @@
 //! The only door through which numbers leave an agent.
 
-use crate::{Audience, Charge, Event, Ledger, Noise, Plan, Released, noise::NoNoise};
+use crate::{Audience, Charge, Event, Ledger, Noise, Plan, Released, Track, noise::NoNoise};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -42,10 +42,8 @@ pub struct OtherPlan;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gate<N: ?Sized = dyn Noise> {
     plan: Option<Arc<Plan>>,
-    /// Steps of the plan that are done.
-    done: usize,
-    /// Asides of the plan that are done.
-    asides_done: usize,
+    /// By track: releases of the plan that are done.
+    done: [u32; Track::ALL.len()],
     ledger: Ledger,
     noise: N,
 }
@@ -60,34 +58,36 @@ impl Gate<NoNoise> {
 impl<N: Noise> Gate<N> {
     /// A gate without a plan, as [`Gate::without_privacy`] makes it, for a driver whose gates have one type.
     pub fn unplanned(noise: N) -> Self {
-        Gate { plan: None, done: 0, asides_done: 0, ledger: Ledger::default(), noise }
+        Gate { plan: None, done: [0; 4], ledger: Ledger::default(), noise }
     }
 
     /// A gate with an empty ledger that lets this plan happen, once.
     pub fn planned(plan: Arc<Plan>, noise: N) -> Self {
-        Gate { plan: Some(plan), done: 0, asides_done: 0, ledger: Ledger::default(), noise }
+        Gate { plan: Some(plan), done: [0; 4], ledger: Ledger::default(), noise }
     }
 
     /// The gate of an agent that was here before. It goes on behind the charges of its ledger, which must be the first steps of the
-    /// plan and the first of its asides, or, without a plan, exact values.
+    /// plan, track by track, or, without a plan, exact values.
     ///
     /// # Privacy
     /// The ledger is the one that was durable before the last value left. An older one would let steps happen twice, with fresh noise;
     /// whoever keeps ledgers sees to it that there is none.
     pub fn resumed(plan: Option<Arc<Plan>>, ledger: Ledger, noise: N) -> Result<Self, OtherPlan> {
-        let released = usize::try_from(ledger.releases()).map_err(|_| OtherPlan)?;
         let Some(plan) = plan else {
             let exact = ledger.charges().all(|charge| charge.event == Event::Reveal);
-            let gate = Gate { plan: None, done: 0, asides_done: 0, ledger, noise };
-            return if exact { Ok(gate) } else { Err(OtherPlan) };
+            return if exact { Ok(Gate { ledger, ..Gate::unplanned(noise) }) } else { Err(OtherPlan) };
         };
-        let asides_most = plan.asides().len().min(released);
-        let fits = |&asides_done: &usize| {
-            let done = released - asides_done;
-            plan.steps().get(..done).is_some_and(|steps| is_history(&ledger, steps, &plan.asides()[..asides_done]))
-        };
-        let asides_done = (0..=asides_most).find(fits).ok_or(OtherPlan)?;
-        Ok(Gate { plan: Some(plan), done: released - asides_done, asides_done, ledger, noise })
+        let mut done = [0; Track::ALL.len()];
+        for track in Track::ALL {
+            let charged = || ledger.charges().filter(|charge| charge.track == track);
+            let releases = charged().map(|charge| charge.count).sum::<u64>();
+            let history = usize::try_from(releases).ok().and_then(|releases| plan.track(track).get(..releases));
+            if !history.is_some_and(|history| is_history(charged(), history)) {
+                return Err(OtherPlan);
+            }
+            done[track as usize] = u32::try_from(releases).map_err(|_| OtherPlan)?;
+        }
+        Ok(Gate { plan: Some(plan), done, ledger, noise })
     }
 
     /// Where its noise comes from.
@@ -123,40 +123,87 @@ impl<N: Noise + ?Sized> Gate<N> {
         values: &'v mut [f64],
         sensitivity: f64,
     ) -> Result<Released<&'v mut [f64]>, Exhausted> {
-        let event = self.next().ok_or(Exhausted)?;
-        check(event, values, sensitivity);
-        self.done += 1;
-        Ok(self.let_out(event, values, sensitivity))
+        self.release_on(Track::Models, values, sensitivity, Audience::Everyone)
     }
 
-    /// The same by the next aside of the plan.
+    /// The same by the next step of the track of losses.
     pub fn release_aside<'v>(
         &mut self,
         values: &'v mut [f64],
         sensitivity: f64,
     ) -> Result<Released<&'v mut [f64]>, Exhausted> {
-        let event = self.next_aside().ok_or(Exhausted)?;
-        check(event, values, sensitivity);
-        self.asides_done += 1;
-        Ok(self.let_out(event, values, sensitivity))
+        self.release_on(Track::Losses, values, sensitivity, Audience::Everyone)
     }
 
-    fn let_out<'v>(&mut self, event: Event, values: &'v mut [f64], sensitivity: f64) -> Released<&'v mut [f64]> {
-        let charge = Charge { event, sensitivity: Some(sensitivity), audience: Audience::Everyone, count: 1 };
-        self.ledger.record(charge);
+    /// The same by the next step of any track, for any audience.
+    pub fn release_on<'v>(
+        &mut self,
+        track: Track,
+        values: &'v mut [f64],
+        sensitivity: f64,
+        audience: Audience,
+    ) -> Result<Released<&'v mut [f64]>, Exhausted> {
+        let event = self.next_on(track).ok_or(Exhausted)?;
+        check(event, values, sensitivity);
+        self.record(track, event, Some(sensitivity), audience);
         // PRIVACY: charged above. The plan holds no `Reveal`, so every step adds noise for this sensitivity.
         self.noise.perturb(event, sensitivity, values);
+        Ok(Released::after_charge(values))
+    }
+
+    /// Charges the next step of a track for a value that noise of *others* protects: this gate adds none. Without a plan the charge is that
+    /// of an exact value.
+    ///
+    /// # Privacy
+    /// What the receipt is worth is not the gate's to say. The accountant that reads the charge names its observer, and proves that every value
+    /// this observer sees holds noise of the step's law, scaled to this sensitivity, that the observer has not drawn itself. Every file that asks
+    /// for a receipt is listed in THREATS.md.
+    ///
+    /// # Panics
+    /// When the sensitivity is not a finite number above zero.
+    pub fn charge(&mut self, track: Track, sensitivity: f64, audience: Audience) -> Result<Receipt, Exhausted> {
+        let event = match &self.plan {
+            None => Event::Reveal,
+            Some(_) => self.next_on(track).ok_or(Exhausted)?,
+        };
+        assert!(sensitivity.is_finite() && sensitivity > 0.0, "a sensitivity of {sensitivity}");
+        let sensitivity = self.plan.is_some().then_some(sensitivity);
+        self.record(track, event, sensitivity, audience);
+        Ok(Receipt(()))
+    }
+
+    fn record(&mut self, track: Track, event: Event, sensitivity: Option<f64>, audience: Audience) {
+        self.done[track as usize] += u32::from(self.plan.is_some());
+        self.ledger.record(Charge { track, event, sensitivity, audience, count: 1 });
+    }
+
+    /// Adds noise of this law to values that may leave anyway: post-processing, at no charge. None where there is no plan.
+    pub fn blur<'v>(
+        &mut self,
+        event: Event,
+        sensitivity: f64,
+        values: Released<&'v mut [f64]>,
+    ) -> Released<&'v mut [f64]> {
+        let values = values.into_inner();
+        if self.plan.is_some() {
+            self.noise.perturb(event, sensitivity, values);
+        }
         Released::after_charge(values)
     }
 
     /// The next step of the plan; `None` when there is no plan, or it is done.
     pub fn next(&self) -> Option<Event> {
-        self.plan.as_ref()?.steps().get(self.done).copied()
+        self.next_on(Track::Models)
     }
 
-    /// The next aside of the plan; `None` when there is no plan, or its asides are done.
+    /// The next step of the track of losses; `None` when there is no plan, or it is done.
     pub fn next_aside(&self) -> Option<Event> {
-        self.plan.as_ref()?.asides().get(self.asides_done).copied()
+        self.next_on(Track::Losses)
+    }
+
+    /// The next step of a track; `None` when there is no plan, or it is done.
+    pub fn next_on(&self, track: Track) -> Option<Event> {
+        self.plan.as_ref()?.track(track).get(self.done[track as usize] as usize).copied()
     }
 
     /// Whether exact values may leave.
@@ -180,28 +227,31 @@ fn check(event: Event, values: &[f64], sensitivity: f64) {
     }
 }
 
-/// Whether a ledger holds exactly these steps and these asides, each list in its order.
-fn is_history(ledger: &Ledger, steps: &[Event], asides: &[Event]) -> bool {
-    let counted = |charges: &mut dyn Iterator<Item = Charge>| {
-        let mut bare = Ledger::default();
-        charges.for_each(|charge| bare.record(Charge::new(charge.event, charge.count)));
-        bare
-    };
-    let charged = counted(&mut ledger.charges().copied());
-    let expected = counted(&mut steps.iter().chain(asides).map(|&event| Charge::new(event, 1)));
-    // A ledger's entries stand in the order of their first release: of one list, equal histories are equal ledgers. Of two, which
-    // list was first is for the clock to say.
-    if asides.is_empty() {
-        return charged == expected;
+/// A charge that stands in the ledger, for a value that noise of others protects. It serves one value.
+#[derive(Debug)]
+#[must_use = "the charge stands, and nothing has left for it"]
+pub struct Receipt(());
+
+impl Receipt {
+    /// The value that was charged for.
+    pub fn release<T>(self, value: T) -> Released<T> {
+        Released::after_charge(value)
     }
-    let same_count = charged.charges().count() == expected.charges().count();
-    same_count && expected.charges().all(|charge| charged.charges().any(|other| other == charge))
+}
+
+/// Whether charges of one track are exactly these steps, in their order: of one track, equal histories are equal ledgers.
+fn is_history<'c>(charges: impl Iterator<Item = &'c Charge>, steps: &[Event]) -> bool {
+    let mut charged = Ledger::default();
+    charges.for_each(|charge| charged.record(Charge::new(charge.event, charge.count)));
+    let mut expected = Ledger::default();
+    steps.iter().for_each(|&event| expected.record(Charge::new(event, 1)));
+    charged == expected
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Idealized, Tight};
+    use crate::{BadPlan, Idealized, Ring, Shares, Tight};
 
     fn planned(steps: usize) -> Gate<Idealized> {
         let plan =
@@ -266,7 +316,7 @@ mod tests {
         let plan = |steps| Some(Arc::new(Plan::new(steps, 5.0, 1e-3, &Tight).expect("cheap")));
         let resumed = |plan, charges: &[Charge]| {
             let ledger = Ledger::from_charges(charges.iter().copied()).expect("valid");
-            Gate::resumed(plan, ledger, Idealized::new(1, 0)).map(|gate| gate.done)
+            Gate::resumed(plan, ledger, Idealized::new(1, 0)).map(|gate| gate.done[0])
         };
         let mixed = || plan(vec![gaussian(10.0), gaussian(20.0), gaussian(10.0)]);
         assert_eq!(resumed(mixed(), &[Charge::new(gaussian(10.0), 1), Charge::new(gaussian(20.0), 1)]), Ok(2));
@@ -328,21 +378,55 @@ mod tests {
                 }
                 let noise = Idealized::new(2, 0);
                 let mut back = Gate::resumed(gate.plan.clone(), gate.ledger().clone(), noise).expect("the same plan");
-                if !alike {
-                    assert_eq!((back.done, back.asides_done), (steps, asides));
-                }
+                assert_eq!((back.done[0], back.done[1]), (steps, asides), "alike: {alike}");
                 while back.release_aside(&mut [0.0], 0.1).is_ok() || back.release(&mut [0.0], 0.5).is_ok() {}
                 assert_eq!(back.ledger().releases(), 4, "alike: {alike}, {steps} {asides}");
             }
         }
         let charge = |noise_multiplier, count| Charge::new(Event::Gaussian { noise_multiplier }, count);
-        for other in
-            [vec![charge(20.0, 1), charge(30.0, 1)], vec![charge(30.0, 3)], vec![charge(10.0, 1), charge(40.0, 1)]]
-        {
+        let aside = |noise_multiplier, count| Charge { track: Track::Losses, ..charge(noise_multiplier, count) };
+        let others = [
+            vec![charge(20.0, 1), aside(30.0, 1)],
+            vec![aside(30.0, 3)],
+            vec![charge(10.0, 1), aside(40.0, 1)],
+            vec![charge(10.0, 1), charge(30.0, 1)],
+            vec![aside(10.0, 1)],
+        ];
+        for other in others {
             let ledger = Ledger::from_charges(other).expect("valid");
             let resumed = Gate::resumed(with_asides(false).plan.clone(), ledger, Idealized::new(1, 0));
             assert_eq!(resumed.map(drop), Err(OtherPlan));
         }
+    }
+
+    #[test]
+    fn a_receipt_is_charged_on_its_track_and_adds_no_noise() {
+        let gaussian = Event::Gaussian { noise_multiplier: 10.0 };
+        let tracks = vec![(Track::Token, vec![gaussian; 2]), (Track::Reissues, vec![gaussian])];
+        let ring = Ring::new(5, 1, Shares::One).expect("one observer");
+        let local = Plan::with_tracks(tracks.clone(), 5.0, 1e-3, &Tight);
+        assert!(matches!(local, Err(BadPlan::OverBudget { .. })), "everyone sees a token bare");
+        let plan = Arc::new(Plan::with_tracks(tracks, 5.0, 1e-3, &ring).expect("cheap"));
+        let mut gate = Gate::planned(plan.clone(), Idealized::new(1, 0));
+        let receipt = gate.charge(Track::Token, 2.0, Audience::OneMember).expect("planned");
+        assert_eq!(receipt.release(7.5).into_inner(), 7.5);
+        let mut values = [7.5];
+        gate.release_on(Track::Token, &mut values, 2.0, Audience::OneMember).expect("planned");
+        assert_ne!(values, [7.5]);
+        assert_eq!(gate.charge(Track::Token, 2.0, Audience::OneMember).map(drop), Err(Exhausted));
+        assert_eq!(gate.charge(Track::Models, 2.0, Audience::OneMember).map(drop), Err(Exhausted));
+        let said: Vec<_> = gate.ledger().charges().map(|c| (c.track, c.audience, c.sensitivity, c.count)).collect();
+        assert_eq!(said, [(Track::Token, Audience::OneMember, Some(2.0), 2)]);
+        let back = Gate::resumed(Some(plan), gate.ledger().clone(), Idealized::new(1, 0)).expect("the same plan");
+        assert_eq!((back.next_on(Track::Token), back.next_on(Track::Reissues)), (None, Some(gaussian)));
+        let mut exact = Gate::without_privacy();
+        let receipt = exact.charge(Track::Token, 2.0, Audience::OneMember).expect("no plan");
+        let mut values = [1.0];
+        let blurred = exact.blur(gaussian, 2.0, receipt.release(&mut values[..]));
+        assert_eq!(
+            (blurred.into_inner()[0], exact.ledger().charges().next().map(|c| c.event)),
+            (1.0, Some(Event::Reveal))
+        );
     }
 
     #[test]

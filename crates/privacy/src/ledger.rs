@@ -1,6 +1,6 @@
 //! The append-only list of an agent's charges.
 
-use crate::{Audience, BadCharge, Event};
+use crate::{Audience, BadCharge, Event, Track};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Equal releases, and how many of them there were.
@@ -9,6 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct Charge {
+    /// Which list of the plan it belongs to; a file names it unless it is the first.
+    #[serde(skip_serializing_if = "Track::is_models")]
+    pub track: Track,
     /// How each value was made.
     #[serde(flatten)]
     pub event: Event,
@@ -27,6 +30,8 @@ pub struct Charge {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Unchecked {
+    #[serde(default)]
+    track: Track,
     mechanism: Mechanism,
     #[serde(default, deserialize_with = "given")]
     noise_multiplier: Option<f64>,
@@ -94,15 +99,21 @@ impl TryFrom<Unchecked> for Charge {
 
     fn try_from(read: Unchecked) -> Result<Self, BadCharge> {
         let event = read.event()?;
-        let Unchecked { sensitivity, audience, count, .. } = read;
-        Charge { event, sensitivity, audience, count }.check()
+        let Unchecked { track, sensitivity, audience, count, .. } = read;
+        Charge { track, event, sensitivity, audience, count }.check()
     }
 }
 
 impl Charge {
     /// Equal releases that everyone sees, of values whose sensitivity is not said.
     pub fn new(event: Event, count: u64) -> Self {
-        Charge { event, sensitivity: None, audience: Audience::Everyone, count }
+        Charge { track: Track::Models, event, sensitivity: None, audience: Audience::Everyone, count }
+    }
+
+    /// Whether they may share an entry: they differ in their counts alone.
+    fn is_like(&self, other: &Charge) -> bool {
+        let kind = |charge: &Charge| (charge.track, charge.event, charge.sensitivity, charge.audience);
+        kind(self) == kind(other)
     }
 
     /// Refuses parameters that no mechanism has, and a count of zero.
@@ -145,7 +156,7 @@ impl Ledger {
     /// Adds releases. Only the gate may add to a ledger of its own.
     pub(crate) fn record(&mut self, charge: Charge) {
         for known in self.first.iter_mut().chain(self.rest.iter_mut().flat_map(|rest| rest.iter_mut())) {
-            if (known.event, known.sensitivity, known.audience) == (charge.event, charge.sensitivity, charge.audience) {
+            if known.is_like(&charge) {
                 known.count += charge.count;
                 return;
             }
@@ -208,6 +219,10 @@ mod tests {
             let bounded = Charge { sensitivity: Some(0.5), ..charge };
             let bounded_line = line.replace(r#""audience""#, r#""sensitivity":0.5,"audience""#);
             assert_eq!(serde_json::to_string(&bounded).expect("valid"), bounded_line);
+            let token = Charge { track: Track::Token, audience: Audience::OneMember, ..charge };
+            let token_line = line.replace("everyone", "one-member").replace('{', r#"{"track":"token","#);
+            assert_eq!(serde_json::to_string(&token).expect("valid"), token_line);
+            assert_eq!(serde_json::from_str::<Charge>(&token_line).expect("valid"), token);
             // An exact value has no sensitivity.
             let read = serde_json::from_str::<Charge>(&bounded_line).ok();
             assert_eq!(read, (event != Event::Reveal).then_some(bounded));

@@ -2,7 +2,7 @@
 //!
 //! Everything that leaves an agent passes one door, the [`Gate`]: it writes a [`Charge`] to the agent's
 //! [`Ledger`] first and only then hands out a [`Released`] value. Nothing outside this crate can make a
-//! [`Released`], and nothing else can be sent. A run without privacy uses the same door: its ledger says
+//! [`Released`], and nothing else can be sent but what cryptography has made unreadable ([`Sealed`]). A run without privacy uses the same door: its ledger says
 //! epsilon = infinity.
 //!
 //! | word | meaning |
@@ -24,15 +24,19 @@ pub mod odometer;
 mod plan;
 mod released;
 mod round;
+mod sealed;
+mod secrets;
 pub mod sensitivity;
 
 pub use account::{
-    Accountant, BadLimit, Filter, Gaussian, Optimal, Pld, Rdp, Sum, Theorem1, Tight, gaussian_delta, gaussian_epsilon,
-    least_limit,
+    Accountant, BadLimit, BadRing, Filter, Gaussian, Optimal, Pld, Rdp, Ring, Shares, Sum, Theorem1, Tight,
+    gaussian_delta, gaussian_epsilon, least_limit,
 };
-pub use event::{Audience, BadCharge, Event};
-pub use gate::{Exhausted, Gate, OtherPlan};
+pub use event::{Audience, BadCharge, Event, Track};
+pub use gate::{Exhausted, Gate, OtherPlan, Receipt};
 pub use ledger::{Charge, Ledger};
 pub use noise::{Exact, Idealized, NoEntropy, NoNoise, Noise, OsRandom, Secret, Simulated};
 pub use plan::{BadPlan, Plan};
 pub use released::{Public, Released};
+pub use sealed::{Leaves, Sealed};
+pub use secrets::{Entropy, Secrets};

@@ -46,6 +46,11 @@ pub use simulated::{Recording, Release, Replaying, Simulated};
 pub trait Noise: sealed::Sealed + Send {
     /// Adds noise of the event's mechanism, scaled to the sensitivity, to each value; for randomized response, flips signs.
     fn perturb(&mut self, event: Event, sensitivity: f64, values: &mut [f64]);
+
+    /// Overwrites a key with secret bits, where this noise has any: noise that a seed repeats leaves the key as it is.
+    fn draw_key(&mut self, key: &mut [u8; 32]) {
+        let _ = key;
+    }
 }
 
 pub(crate) mod sealed {

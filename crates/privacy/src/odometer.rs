@@ -8,7 +8,7 @@
 //! follows from the tasks that were run. Where they have names the task always starts, and the records that it would bring over their
 //! limit are *void*: whoever loads the data puts a public constant in their place.
 
-use crate::{Accountant, BadCharge, Charge, Event, Filter, Ledger};
+use crate::{Accountant, Audience, BadCharge, Charge, Event, Filter, Ledger};
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
@@ -169,7 +169,8 @@ impl Book {
     pub fn admit(&self, instance: Instance, task: &str, plan: Ledger, rows: TaskRows) -> Result<Entry, Refused> {
         let entry = |charged, void| Entry { instance, task: task.to_owned(), plan: plan.clone(), charged, void };
         let Some(filter) = &self.filter else { return Ok(entry(rows, BTreeSet::new())) };
-        if plan.charges().any(|charge| charge.event == Event::Reveal) {
+        let is_bare = |charge: &Charge| charge.event == Event::Reveal || charge.audience == Audience::OneMember;
+        if plan.charges().any(is_bare) {
             return Err(Refused::Exact { epsilon: filter.epsilon() });
         }
         match rows {
@@ -247,12 +248,14 @@ impl Book {
 
 /// What a plan costs somebody with so many rows.
 fn charges(plan: &Ledger, rows: u64) -> impl Iterator<Item = Charge> {
-    plan.charges().map(move |charge| Charge::new(charge.event.for_rows(rows), charge.count))
+    let charged = move |charge: &Charge| Charge::new(charge.event.for_rows(rows), charge.count);
+    plan.charges().map(move |charge| Charge { audience: charge.audience, ..charged(charge) })
 }
 
 /// A plan as one ledger, without what accountants do not read.
 pub fn bare(charges: impl IntoIterator<Item = Charge>) -> Result<Ledger, BadCharge> {
-    Ledger::from_charges(charges.into_iter().map(|charge| Charge::new(charge.event, charge.count)))
+    let bare = |charge: Charge| Charge { audience: charge.audience, ..Charge::new(charge.event, charge.count) };
+    Ledger::from_charges(charges.into_iter().map(bare))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What an agent is going to release, decided before it looks at its data.
 
 use crate::calibrate::{self, Uncalibrated};
-use crate::{Accountant, BadCharge, Charge, Event, Ledger};
+use crate::{Accountant, BadCharge, Charge, Event, Ledger, Track};
 use thiserror::Error;
 
 /// The releases that an agent may make, in their order, and the budget that they keep all together.
@@ -10,12 +10,12 @@ use thiserror::Error;
 /// the next release is the next step. A release that is not in the plan is refused, so what was promised is what is spent, and
 /// neither the number of releases nor their noise can depend on data. One plan serves all agents that follow it.
 ///
-/// A plan may have *asides*: a second list, in an order of its own, for releases of another kind. Which of the two lists is next is
+/// A plan has one list, or several *tracks*, each in an order of its own, for releases of different kinds. Which of them is next is
 /// for a public clock to say, never for the data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    steps: Vec<Event>,
-    asides: Vec<Event>,
+    /// By track, in their order; those without a release are left out.
+    tracks: Vec<(Track, Vec<Event>)>,
     epsilon: f64,
     delta: f64,
 }
@@ -52,12 +52,25 @@ impl Plan {
         delta: f64,
         accountant: &dyn Accountant,
     ) -> Result<Self, BadPlan> {
-        let cost = accountant.epsilon(&ledger_of(steps.iter().chain(&asides))?, delta);
+        Plan::with_tracks(vec![(Track::Models, steps), (Track::Losses, asides)], epsilon, delta, accountant)
+    }
+
+    /// A plan whose tracks all together keep (`epsilon`, `delta`) by this accountant. Each track is named once.
+    pub fn with_tracks(
+        mut tracks: Vec<(Track, Vec<Event>)>,
+        epsilon: f64,
+        delta: f64,
+        accountant: &dyn Accountant,
+    ) -> Result<Self, BadPlan> {
+        tracks.retain(|(_, events)| !events.is_empty());
+        tracks.sort_by_key(|(track, _)| *track);
+        assert!(tracks.windows(2).all(|pair| pair[0].0 < pair[1].0), "a track is named twice");
+        let cost = accountant.epsilon(&ledger_of(&tracks)?, delta);
         // PRIVACY: an exact value is never a step, not even of an infinite budget: the gate relies on it.
-        let is_noisy = !steps.contains(&Event::Reveal) && !asides.contains(&Event::Reveal);
+        let is_noisy = !tracks.iter().any(|(_, events)| events.contains(&Event::Reveal));
         // Not `cost > epsilon`: a budget that is no number allows nothing.
         if is_noisy && cost <= epsilon {
-            Ok(Plan { steps, asides, epsilon, delta })
+            Ok(Plan { tracks, epsilon, delta })
         } else {
             Err(BadPlan::OverBudget { cost, epsilon, delta })
         }
@@ -94,22 +107,27 @@ impl Plan {
 
     /// The plan of an agent that has nothing to tell about: no release at all.
     pub fn nothing() -> Self {
-        Plan { steps: Vec::new(), asides: Vec::new(), epsilon: 0.0, delta: 0.0 }
+        Plan { tracks: Vec::new(), epsilon: 0.0, delta: 0.0 }
     }
 
-    /// The releases, in their order.
+    /// The releases of a track, in their order.
+    pub fn track(&self, track: Track) -> &[Event] {
+        self.tracks.iter().find(|(name, _)| *name == track).map_or(&[], |(_, events)| events)
+    }
+
+    /// The releases of the first track.
     pub fn steps(&self) -> &[Event] {
-        &self.steps
+        self.track(Track::Models)
     }
 
-    /// The releases of another kind, in an order of their own.
+    /// The releases of the track of losses.
     pub fn asides(&self) -> &[Event] {
-        &self.asides
+        self.track(Track::Losses)
     }
 
     /// How many releases there are in all.
     pub fn releases(&self) -> u64 {
-        (self.steps.len() + self.asides.len()) as u64
+        self.tracks.iter().map(|(_, events)| events.len() as u64).sum()
     }
 
     /// The budget: epsilon.
@@ -122,14 +140,16 @@ impl Plan {
         self.delta
     }
 
-    /// What the ledger will say when all is released, but for the sensitivities.
+    /// What the ledger will say when all is released, but for tracks and sensitivities.
     pub fn ledger(&self) -> Ledger {
-        ledger_of(self.steps.iter().chain(&self.asides)).expect("the steps were checked when the plan was made")
+        ledger_of(&self.tracks).expect("the steps were checked when the plan was made")
     }
 }
 
-fn ledger_of<'e>(steps: impl Iterator<Item = &'e Event>) -> Result<Ledger, BadCharge> {
-    Ledger::from_charges(steps.map(|&event| Charge::new(event, 1)))
+fn ledger_of(tracks: &[(Track, Vec<Event>)]) -> Result<Ledger, BadCharge> {
+    // Accountants read events and audiences: equal ones count together, whichever track they are on.
+    let events = tracks.iter().flat_map(|(track, events)| events.iter().map(|&event| (track.audience(), event)));
+    Ledger::from_charges(events.map(|(audience, event)| Charge { audience, ..Charge::new(event, 1) }))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! One agent as the simulator holds it, and the one way in which it is called.
 
-use crate::{Counters, Schedule};
-use sottovoce_core::{Activity, Algorithm, Coin, Cx, Graph, Outbox, PeerId, Posts, Rows, Time, Wire};
-use sottovoce_privacy::{Exhausted, Gate, Simulated};
+use crate::{Counters, Schedule, alarms::Alarms};
+use sottovoce_core::{Activity, Algorithm, Coin, Cx, Graph, Outbox, PeerId, Posts, Reject, Role, Rows, Time, Wire};
+use sottovoce_privacy::{Exhausted, Gate, Secrets, Simulated};
 use std::hint::black_box;
 
 /// An agent is quiet after this many wakes in a row in which neither it nor a neighbour moved.
@@ -12,8 +12,13 @@ pub(crate) const STILL_WAKES: u32 = 10;
 pub(crate) struct World<'w, A, D> {
     pub algorithm: &'w A,
     pub graph: &'w Graph,
+    /// Whom agents can write to, if that is not the graph.
+    pub reach: Option<&'w Graph>,
+    /// By agent; where there are none, all are members.
+    pub roles: &'w [Role],
     pub data: D,
     pub seed: u64,
+    pub letter_bytes_max: usize,
 }
 
 /// A simulation without its messages: all that a way of delivery needs to run agents.
@@ -21,8 +26,11 @@ pub(crate) struct Stage<'w, A: Algorithm, D> {
     pub world: World<'w, A, D>,
     pub agents: Vec<Agent<A::State>>,
     pub schedule: Schedule,
+    pub alarms: Alarms,
     pub counters: Counters,
     pub desk: Desk,
+    /// When the last event was.
+    pub now: Time,
     /// With a tolerance: an agent that moves by at most this is still.
     pub still_step: Option<f64>,
 }
@@ -44,6 +52,15 @@ pub(crate) struct Agent<S> {
 pub(crate) struct Desk {
     pub scratch: Vec<f64>,
     pub outbox: Outbox,
+    /// Durable letters of the agent that acts next, by peer, where any wait.
+    pub waiting: Vec<(PeerId, usize)>,
+}
+
+impl Desk {
+    /// For an algorithm whose letters have so many bytes.
+    pub fn new(letter_bytes_max: usize) -> Self {
+        Desk { outbox: Outbox::new(letter_bytes_max), ..Desk::default() }
+    }
 }
 
 impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> World<'w, A, D> {
@@ -94,11 +111,18 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> World<'w, A, D> {
         desk: &'a mut Desk,
     ) -> Cx<'a> {
         desk.outbox.clear();
+        if !desk.waiting.is_empty() {
+            desk.outbox.set_waiting(desk.waiting.drain(..));
+        }
+        let peers = self.graph.peers(me);
         Cx {
             me,
+            role: self.roles.get(me.index()).copied().unwrap_or_default(),
             now,
-            peers: self.graph.peers(me),
+            peers,
+            reach: self.reach.map_or(peers, |reach| reach.peers(me)),
             coin: Coin::new(self.seed, me.0, u64::from(event)),
+            secret: Secrets::simulated(self.seed, me.0, u64::from(event)),
             gate,
             posts,
             scratch: &mut desk.scratch,
@@ -121,6 +145,20 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Stage<'w, A, D> {
         }
     }
 
+    /// Sets the alarm that an agent asked for in the event before.
+    #[inline]
+    pub fn set_alarm(&mut self, id: PeerId, now: Time) {
+        if let Some(at) = self.desk.outbox.alarm() {
+            self.alarms.set(id, at, now);
+        }
+    }
+
+    /// Something happens at this time.
+    pub fn pass_to(&mut self, now: Time) {
+        self.now = Time(self.now.0.max(now.0));
+        self.schedule.advance_to(now);
+    }
+
     /// Lets an agent read a letter. What it rejects is counted, and leaves nothing in the outbox.
     #[inline]
     pub fn letter(&mut self, from: PeerId, to: PeerId, now: Time, posts: Posts<'_>, bytes: &[u8]) {
@@ -128,7 +166,9 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Stage<'w, A, D> {
         let agent = &mut agents[to.index()];
         agent.events += 1;
         let mut cx = world.cx(to, now, agent.events, &mut agent.gate, posts, desk);
-        let read = A::Letter::decode(bytes)
+        let letter =
+            if bytes.len() > world.letter_bytes_max { Err(Reject::Malformed) } else { A::Letter::decode(bytes) };
+        let read = letter
             .and_then(|letter| world.algorithm.on_letter(&mut agent.state, (world.data)(to), from, letter, &mut cx));
         if let Err(reason) = read {
             *counters.rejected.entry(reason).or_default() += 1;

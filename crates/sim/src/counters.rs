@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 /// What has happened so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Wakes of agents that were there.
+    /// Wakes of agents that were there, by their clocks and by their alarms.
     pub wakes: u64,
+    /// Durable letters that were read: events of their own, as wakes are.
+    pub durable_read: u64,
     /// Model-sized vectors sent over edges; a post counts once per neighbour.
     pub vectors_sent: u64,
     /// Letters sent, whatever they hold.

@@ -102,6 +102,14 @@ impl Weather {
         self.away[agent.index()].is_some_and(|(from, to)| from <= now.0 && to == f64::INFINITY)
     }
 
+    /// When an agent that is away comes back; never, if it is dead.
+    pub fn back_at(&self, agent: PeerId, now: Time) -> Option<Time> {
+        self.away[agent.index()]
+            .filter(|_| self.is_away(agent, now))
+            .map(|(_, to)| Time(to))
+            .filter(|to| to.0.is_finite())
+    }
+
     /// Whether a partition keeps two agents apart.
     pub fn is_cut(&self, a: PeerId, b: PeerId, now: Time) -> bool {
         now.0 < self.faults.until

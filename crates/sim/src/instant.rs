@@ -6,7 +6,7 @@ use crate::{
     levels::{Levels, Wake},
 };
 use rayon::prelude::*;
-use sottovoce_core::{Algorithm, Graph, Outbox, PeerId, Posts, Rows, Time, Wire};
+use sottovoce_core::{Algorithm, Delivery, Graph, Outbox, PeerId, Posts, Rows, Time, Wire};
 use std::collections::VecDeque;
 
 /// More letters than this in answer to one wake are an algorithm that never stops answering.
@@ -30,8 +30,18 @@ pub(crate) struct Board {
     /// By agent: the number of the last wake in which it moved. Empty without a tolerance.
     moved_at: Vec<u64>,
     mailbag: Mailbag,
+    durable: DurableMail,
+    /// A wake that was drawn and has not come: something else happened before it.
+    upcoming: Option<(PeerId, Time)>,
     wakes_run: u64,
     workers: Option<Workers>,
+}
+
+/// Durable letters on their way, in order. Each is read in an event of its own.
+#[derive(Default)]
+struct DurableMail {
+    letters: VecDeque<(PeerId, PeerId, Vec<u8>)>,
+    unused: Vec<Vec<u8>>,
 }
 
 /// Letters on their way, in order.
@@ -56,6 +66,8 @@ impl Board {
             rows: Rows::zeros(n, len),
             moved_at: if tolerance { vec![0; n] } else { Vec::new() },
             mailbag: Mailbag::default(),
+            durable: DurableMail::default(),
+            upcoming: None,
             wakes_run: 0,
             workers,
         }
@@ -72,8 +84,16 @@ impl Board {
             self.rows.row_mut(from.index()).copy_from_slice(post);
             counters.count_post(graph.peers(from).len(), post.len());
         }
-        for (to, vectors, bytes) in outbox.letters() {
-            counters.count_letter(vectors, bytes);
+        for letter in outbox.letters() {
+            let (to, bytes) = (letter.to, letter.bytes);
+            counters.count_letter(letter.vectors, bytes);
+            if letter.delivery == Delivery::Durable {
+                let mut copy = self.durable.unused.pop().unwrap_or_default();
+                copy.clear();
+                copy.extend_from_slice(bytes);
+                self.durable.letters.push_back((from, to, copy));
+                continue;
+            }
             let start = self.mailbag.bytes.len();
             self.mailbag.bytes.extend_from_slice(bytes);
             self.mailbag.letters.push_back(Envelope { from, to, start, end: self.mailbag.bytes.len() });
@@ -94,6 +114,7 @@ impl Board {
                 let Some(Envelope { from, to, start, end }) = self.mailbag.letters.pop_front() else { break };
                 stage.letter(from, to, now, self.posts(to), &self.mailbag.bytes[start..end]);
                 self.take(stage.world.graph, to, &stage.desk.outbox, &mut stage.counters);
+                stage.set_alarm(to, now);
             }
             delivered += together as u64;
             assert!(delivered <= LETTERS_PER_WAKE_MAX, "{delivered} letters in answer to one wake");
@@ -113,17 +134,30 @@ impl Board {
             self.workers = Some(workers);
             return;
         }
-        let mut upcoming = (wakes > 0).then(|| stage.schedule.next_wake());
         let mut left = wakes;
-        while let Some((id, now)) = upcoming {
-            let Stage { world, agents, schedule, counters, desk, still_step } = stage;
+        let mut upcoming = self.upcoming.take();
+        while left > 0 {
+            if upcoming.is_none() && stage.schedule.ticks() {
+                upcoming = Some(stage.schedule.next_wake());
+            }
+            if <A::Letter<'_> as Wire<'_>>::EXISTS && self.meanwhile(upcoming.map(|(_, at)| at), stage) {
+                left -= 1;
+                continue;
+            }
+            let Some((id, now)) = upcoming else { break };
+            stage.now = now;
+            let Stage { world, agents, schedule, counters, desk, still_step, .. } = stage;
             left -= 1;
             upcoming = (left > 0).then(|| schedule.next_wake());
             if let Some((soon, _)) = upcoming {
                 world.anticipate(soon, &agents[soon.index()], &self.rows);
             }
             self.wakes_run += 1;
+            counters.wakes += 1;
             let agent = &mut agents[id.index()];
+            if world.algorithm.is_done(&agent.state) {
+                continue;
+            }
             match world.wake(id, now, agent, self.posts(id), desk) {
                 Ok(activity) => {
                     if let Some(step) = *still_step {
@@ -134,13 +168,56 @@ impl Board {
                     }
                     self.take(world.graph, id, &desk.outbox, counters);
                     if <A::Letter<'_> as Wire<'_>>::EXISTS {
+                        stage.set_alarm(id, now);
                         self.deliver(now, stage);
+                    } else {
+                        assert_no_alarm(&desk.outbox);
                     }
                 }
                 Err(_) => counters.refused += 1,
             }
         }
-        stage.counters.wakes += wakes;
+        self.upcoming = upcoming;
+    }
+
+    /// What comes before the next wake, if anything does: one durable letter, or one alarm.
+    fn meanwhile<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
+        &mut self,
+        next_wake: Option<Time>,
+        stage: &mut Stage<'w, A, D>,
+    ) -> bool {
+        if let Some((from, to, bytes)) = self.durable.letters.pop_front() {
+            let now = stage.now;
+            stage.letter(from, to, now, self.posts(to), &bytes);
+            stage.counters.durable_read += 1;
+            self.durable.unused.push(bytes);
+            self.take(stage.world.graph, to, &stage.desk.outbox, &mut stage.counters);
+            stage.set_alarm(to, now);
+            self.deliver(now, stage);
+            return true;
+        }
+        if stage.alarms.is_empty() {
+            return false;
+        }
+        let until = next_wake.unwrap_or(Time(f64::INFINITY));
+        let Some((id, now)) = stage.alarms.take(until) else { return false };
+        stage.pass_to(now);
+        let Stage { world, agents, counters, desk, .. } = stage;
+        counters.wakes += 1;
+        match world.wake(id, now, &mut agents[id.index()], self.posts(id), desk) {
+            Ok(_) => {
+                self.take(world.graph, id, &desk.outbox, counters);
+                stage.set_alarm(id, now);
+                self.deliver(now, stage);
+            }
+            Err(_) => counters.refused += 1,
+        }
+        true
+    }
+
+    /// Whether no durable letter is on its way.
+    pub fn is_empty(&self) -> bool {
+        self.durable.letters.is_empty()
     }
 
     /// Whether every agent has been still long enough, since the last move of every neighbour.
@@ -148,6 +225,12 @@ impl Board {
         agents.iter().all(|agent| agent.still >= STILL_WAKES)
             && (0u32..).map(PeerId).zip(agents).all(|(id, agent)| !stirred(&self.moved_at, graph, id, agent.last_wake))
     }
+}
+
+/// Agents whose algorithm has no letters may run side by side, and an alarm would have to come between them.
+#[inline]
+fn assert_no_alarm(outbox: &Outbox) {
+    assert!(outbox.alarm().is_none(), "alarms are for algorithms with letters");
 }
 
 /// Whether a neighbour has moved since wake number `since`.
@@ -303,6 +386,7 @@ impl Range {
                             self.moved.push(*wake);
                         }
                     }
+                    assert_no_alarm(&self.desk.outbox);
                     if let Some(post) = self.desk.outbox.posted() {
                         self.counters.count_post(peers.len(), post.len());
                         self.posted.push(id);

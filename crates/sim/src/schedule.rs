@@ -21,6 +21,8 @@ pub struct Schedule {
     coin: Coin,
     clock: Clock,
     agents: usize,
+    /// Where agents wake at different rates: the sums of the rates up to each agent.
+    rates: Option<Vec<f64>>,
     wakes: u64,
     now: f64,
 }
@@ -31,17 +33,55 @@ const SCHEDULE: u32 = u32::MAX;
 impl Schedule {
     /// The wakes of `agents` agents.
     pub fn new(seed: u64, clock: Clock, agents: usize) -> Self {
-        Schedule { coin: Coin::new(seed, SCHEDULE, 0), clock, agents, wakes: 0, now: 0.0 }
+        Schedule { coin: Coin::new(seed, SCHEDULE, 0), clock, agents, rates: None, wakes: 0, now: 0.0 }
+    }
+
+    /// The wakes of agents with these rates, each a finite number from zero.
+    pub(crate) fn with_rates(seed: u64, clock: Clock, rates: impl Iterator<Item = f64> + Clone) -> Self {
+        let plain = Schedule::new(seed, clock, rates.clone().count());
+        if rates.clone().all(|rate| rate == 1.0) {
+            return plain;
+        }
+        let mut sum = 0.0;
+        let sums = rates.map(|rate| {
+            assert!(rate.is_finite() && rate >= 0.0, "a wake rate of {rate}");
+            sum += rate;
+            sum
+        });
+        Schedule { rates: Some(sums.collect()), ..plain }
+    }
+
+    /// Whether anybody's clock ticks.
+    pub(crate) fn ticks(&self) -> bool {
+        self.total() > 0.0
+    }
+
+    /// Wakes in a unit of time.
+    fn total(&self) -> f64 {
+        self.rates.as_ref().map_or(self.agents as f64, |rates| rates.last().copied().unwrap_or(0.0))
+    }
+
+    /// Time has come to this at least: something happened besides the wakes.
+    pub(crate) fn advance_to(&mut self, now: Time) {
+        self.now = self.now.max(now.0);
     }
 
     /// The next wake.
     pub fn next_wake(&mut self) -> (PeerId, Time) {
         self.wakes += 1;
+        let total = self.total();
         self.now = match self.clock {
-            Clock::Uniform => self.wakes as f64 / self.agents as f64,
-            Clock::Poisson => self.now - libm::log(1.0 - self.coin.unit()) / self.agents as f64,
+            Clock::Uniform => self.wakes as f64 / total,
+            Clock::Poisson => self.now - libm::log(1.0 - self.coin.unit()) / total,
         };
-        (PeerId(self.coin.below(self.agents) as u32), Time(self.now))
+        let agent = match &self.rates {
+            None => self.coin.below(self.agents),
+            Some(rates) => {
+                let drawn = self.coin.unit() * total;
+                rates.partition_point(|&sum| sum <= drawn).min(self.agents - 1)
+            }
+        };
+        (PeerId(agent as u32), Time(self.now))
     }
 
     /// The time of the last wake.
@@ -78,6 +118,20 @@ mod tests {
         assert!(two_sample < 148.2, "against each other: {two_sample}");
         // The mean of 100,000 exponential gaps is within 4 standard errors of its expectation.
         assert!((now / expected - 1.0).abs() < 4.0 / (wakes as f64).sqrt(), "{now}");
+    }
+
+    /// With 2 degrees of freedom chi-square exceeds 13.8 with probability 1e-3.
+    #[test]
+    fn agents_wake_as_often_as_their_rates_say() {
+        let rates = [0.0, 0.5, 2.0, 1.5, 0.0];
+        let mut schedule = Schedule::with_rates(3, Clock::Poisson, rates.into_iter());
+        let mut counts = [0.0; 5];
+        (0..40_000).for_each(|_| counts[schedule.next_wake().0.index()] += 1.0);
+        assert!((schedule.now().0 / 10_000.0 - 1.0).abs() < 0.02, "four wakes in a unit of time: {:?}", schedule.now());
+        assert_eq!((counts[0], counts[4]), (0.0, 0.0));
+        let chi2: f64 = (1..4).map(|k| (counts[k] - 1e4 * rates[k]).powi(2) / (1e4 * rates[k])).sum();
+        assert!(chi2 < 13.8, "{chi2}: {counts:?}");
+        assert!(!Schedule::with_rates(3, Clock::Uniform, [0.0, 0.0].into_iter()).ticks());
     }
 
     /// Each agent's own gaps are exponential of rate one: their mean and their variance are both one.

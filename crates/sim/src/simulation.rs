@@ -2,12 +2,13 @@
 
 use crate::{
     Clock, Counters, Faults, Schedule,
-    agent::{Desk, STILL_WAKES, Stage, World},
+    agent::{Agent, Desk, STILL_WAKES, Stage, World},
+    alarms::Alarms,
     instant::Board,
     post_office::PostOffice,
 };
 use rayon::prelude::*;
-use sottovoce_core::{Algorithm, Graph, PeerId, Posts, Rows, Time};
+use sottovoce_core::{Algorithm, Graph, PeerId, Posts, Role, Rows, Time, wire::LETTER_BYTES_MAX};
 use sottovoce_privacy::{Exhausted, Gate, Ledger, Simulated};
 
 /// Agents started side by side before their posts are gathered.
@@ -36,6 +37,25 @@ pub enum Status {
     Running,
     /// Every agent is quiet and nothing is in flight.
     Quiet,
+    /// Every agent that lives has done all it is there for, or nothing will ever happen again.
+    Done,
+}
+
+/// Who is there, and who can speak with whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Society<'w> {
+    /// Whose posts one reads.
+    pub graph: &'w Graph,
+    /// To whom one can write; `None`: to one's neighbours.
+    pub reach: Option<&'w Graph>,
+    /// What each is for; where there are none, all are members.
+    pub roles: &'w [Role],
+}
+
+impl<'w> From<&'w Graph> for Society<'w> {
+    fn from(graph: &'w Graph) -> Self {
+        Society { graph, reach: None, roles: &[] }
+    }
 }
 
 /// A running simulation. `D` lends each agent its data.
@@ -60,13 +80,16 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
     pub fn start_behind(
         gates: impl Fn(PeerId) -> Gate<Simulated> + Sync,
         algorithm: &'w A,
-        graph: &'w Graph,
+        society: impl Into<Society<'w>>,
         data: D,
         settings: &Settings,
     ) -> Result<Self, Exhausted> {
+        let Society { graph, reach, roles } = society.into();
         let n = graph.agents();
         let len = algorithm.post_len();
-        let world = World { algorithm, graph, data, seed: settings.seed };
+        let letter_bytes_max =
+            if n > 0 { algorithm.letter_bytes_max(data(PeerId(0))).min(LETTER_BYTES_MAX) } else { 0 };
+        let world = World { algorithm, graph, reach, roles, data, seed: settings.seed, letter_bytes_max };
         let mut counters = Counters::default();
         let still_step = settings.tolerance.map(|tolerance| tolerance / f64::from(STILL_WAKES));
         let mut delivery = if settings.faults.is_none() {
@@ -76,11 +99,12 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
         };
         let zero = vec![0.0; len];
         let mut agents = Vec::with_capacity(n);
+        let mut alarms = Alarms::default();
         // Nobody hears anything before all have entered, so they may enter side by side.
         let mut desks: Vec<Desk> = Vec::new();
         for from in (0..n).step_by(START_BATCH) {
             let batch = from..n.min(from + START_BATCH);
-            desks.resize_with(batch.len(), Desk::default);
+            desks.resize_with(batch.len(), || Desk::new(letter_bytes_max));
             let enter = |(k, desk): (usize, &mut Desk)| {
                 let id = PeerId((from + k) as u32);
                 world.start(id, gates(id), &zero, desk)
@@ -92,6 +116,9 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
             };
             agents.extend(started?);
             for (id, desk) in batch.map(|id| PeerId(id as u32)).zip(&desks) {
+                if let Some(at) = desk.outbox.alarm() {
+                    alarms.set(id, at, Time::default());
+                }
                 match &mut delivery {
                     Delivery::Instant(board) => board.take(graph, id, &desk.outbox, &mut counters),
                     Delivery::Faulty(office) => {
@@ -100,8 +127,10 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
                 }
             }
         }
-        let schedule = Schedule::new(settings.seed, settings.clock, n);
-        let mut stage = Stage { world, agents, schedule, counters, desk: Desk::default(), still_step };
+        let rate = |id: u32| algorithm.wake_rate((world.data)(PeerId(id)), graph.peers(PeerId(id)));
+        let schedule = Schedule::with_rates(settings.seed, settings.clock, (0..n as u32).map(rate));
+        let (desk, now) = (Desk::new(letter_bytes_max), Time::default());
+        let mut stage = Stage { world, agents, schedule, alarms, counters, desk, now, still_step };
         match &mut delivery {
             Delivery::Instant(board) => board.deliver(Time::default(), &mut stage),
             Delivery::Faulty(office) => office.deliver(Time::default(), &mut stage),
@@ -109,13 +138,16 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
         Ok(Simulation { stage, delivery })
     }
 
-    /// Runs the next `wakes` wakes of the schedule, or fewer if every agent turns quiet.
+    /// Runs the next `wakes` events, or fewer if every agent turns quiet or is done: wakes of the schedule, alarms, and durable letters.
     pub fn advance(&mut self, wakes: u64) -> Status {
         let window = self.window();
         let mut left = wakes;
         while left > 0 {
             if self.is_quiet() {
                 return Status::Quiet;
+            }
+            if self.is_done() {
+                return Status::Done;
             }
             let batch = left.min(window);
             match &mut self.delivery {
@@ -124,13 +156,33 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
             }
             left -= batch;
         }
-        if self.is_quiet() { Status::Quiet } else { Status::Running }
+        match (self.is_quiet(), self.is_done()) {
+            (true, _) => Status::Quiet,
+            (false, true) => Status::Done,
+            (false, false) => Status::Running,
+        }
     }
 
-    /// Wakes between two looks at whether all is quiet; without a tolerance nobody looks. It depends on the graph alone, so
+    /// Whether nothing is left to do: all who live are done and no durable letter is on its way; or no clock ticks, no alarm is set, and nothing
+    /// is on its way.
+    fn is_done(&self) -> bool {
+        let Stage { world, agents, schedule, alarms, now, .. } = &self.stage;
+        let (delivered, still) = match &self.delivery {
+            Delivery::Instant(board) => (board.is_empty(), board.is_empty()),
+            Delivery::Faulty(office) => (office.is_empty(*now), office.is_still()),
+        };
+        let is_done =
+            |(id, agent): (PeerId, &Agent<A::State>)| self.is_dead(id) || world.algorithm.is_done(&agent.state);
+        let numbered = || (0u32..).map(PeerId).zip(agents);
+        delivered && numbered().next().is_some() && numbered().all(is_done)
+            || still && !schedule.ticks() && alarms.is_empty()
+    }
+
+    /// Events between two looks at whether all is quiet or done; without a tolerance nobody looks for quiet, and where clocks tick nobody is
+    /// ever done. It depends on the graph alone, so
     /// that a run ends at the same wake for any number of threads.
     fn window(&self) -> u64 {
-        if self.stage.still_step.is_none() {
+        if self.stage.still_step.is_none() && self.stage.schedule.ticks() {
             return u64::MAX;
         }
         (self.stage.agents.len() as u64 / 8).clamp(1, 1 << 17)
@@ -149,7 +201,7 @@ impl<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync> Simulation<'w, A, D>
         &self.stage.counters
     }
 
-    /// The time of the last wake.
+    /// The time of the last wake, or of what came after it.
     pub fn now(&self) -> Time {
         self.stage.schedule.now()
     }

@@ -171,6 +171,10 @@ impl Algorithm for InTurn {
         0
     }
 
+    fn letter_bytes_max(&self, _data: ()) -> usize {
+        8
+    }
+
     fn start(&self, _data: (), _cx: &mut Cx<'_>) -> Result<Turns, Exhausted> {
         Ok(Turns::default())
     }

@@ -1,8 +1,8 @@
 //! One agent that reads letters, and one that comes back from a damaged state.
 
 use crate::Target;
-use sottovoce_core::{Algorithm, Coin, Cx, Neighbours, Outbox, PeerId, Peers, Posts, Time, Wire};
-use sottovoce_privacy::{Gate, NoNoise};
+use sottovoce_core::{Algorithm, Coin, Cx, Letter, Neighbours, Outbox, PeerId, Peers, Posts, Role, Time, Wire};
+use sottovoce_privacy::{Gate, NoNoise, Secrets};
 
 /// An agent without a driver.
 pub struct Agent<'w, A: Algorithm> {
@@ -32,16 +32,19 @@ impl<'w, A: Algorithm> Agent<'w, A> {
         self.outbox.clear();
         let mut cx = Cx {
             me: PeerId(0),
+            role: Role::Member,
             now: Time((self.events % 1000) as f64 / 8.0),
             peers: self.peers,
+            reach: self.peers,
             coin: Coin::new(1, 0, self.events),
+            secret: Secrets::simulated(1, 0, self.events),
             gate: &mut self.gate,
             posts: Posts::Unheard { zero: &[] },
             scratch: &mut self.scratch,
             outbox: &mut self.outbox,
         };
         let result = work(self.algorithm, self.data, &mut cx);
-        for (_, _, bytes) in self.outbox.letters() {
+        for Letter { bytes, .. } in self.outbox.letters() {
             if self.written.len() == WRITTEN_MAX {
                 self.written.remove(0);
             }

@@ -5,7 +5,7 @@ use sottovoce_algorithms::{Problem, Shard};
 use sottovoce_core::wire::Numbers;
 use sottovoce_core::{Algorithm, PeerId, Time};
 use sottovoce_net::disk::Disk;
-use sottovoce_net::frame::{Answer, Card, Post, Question, Refusal, Seen};
+use sottovoce_net::frame::{Answer, Card, Evidence, Post, Question, Refusal, Seen, Stamp};
 use sottovoce_net::group::Group;
 use sottovoce_net::node::{Fault, Node, Rules};
 use sottovoce_net::store::Owner;
@@ -46,7 +46,8 @@ pub fn owner() -> Owner {
 pub fn group(problem: &Problem) -> Group {
     let names = (0..4).map(name).collect();
     let keys = (0..4).map(|k| format!("key-{k}")).collect();
-    Group { names, keys, me: PeerId(0), neighbours: Some(problem.graph.peers(PeerId(0)).iter().collect()) }
+    let neighbours = Some(problem.graph.peers(PeerId(0)).iter().collect());
+    Group { names, keys, roles: Vec::new(), me: PeerId(0), neighbours, reach: None }
 }
 
 fn name(k: u32) -> String {
@@ -62,8 +63,13 @@ pub fn rules(is_private: bool) -> Rules {
 
 /// What a neighbour says to hello.
 pub fn welcome(from: PeerId, seen: u64) -> Vec<u8> {
-    let card = Card { name: &name(from.0), points: 3 };
-    Answer::Welcome { card, seen: Seen { post: seen, letter: 0 }, post: None }.encode()
+    let card = Card { name: &name(from.0), points: 3, ..Card::default() };
+    Answer::Welcome {
+        card,
+        seen: Seen { post: Evidence { number: seen, ..Evidence::default() }, ..Seen::default() },
+        post: None,
+    }
+    .encode()
 }
 
 /// Frames to a peer that lives on.
@@ -76,6 +82,8 @@ pub struct Peer<'w, A: Algorithm> {
     node: Option<Node<'w, A, Memory>>,
     /// Numbers used by neighbours.
     used: u64,
+    /// By agent: durable letters that were taken from it.
+    turns: [u64; 5],
     fed: u64,
     /// Letters that it wrote lately.
     written: Vec<Vec<u8>>,
@@ -85,7 +93,7 @@ impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Peer<'w, A> {
     /// Agent 0 of a problem.
     pub fn new(name: &'static str, algorithm: &'w A, shard: Shard<'w>, problem: &'w Problem, is_private: bool) -> Self {
         let rules = rules(is_private);
-        Peer { name, algorithm, shard, problem, rules, node: None, used: 0, fed: 0, written: Vec::new() }
+        Peer { name, algorithm, shard, problem, rules, node: None, used: 0, turns: [0; 5], fed: 0, written: Vec::new() }
     }
 }
 
@@ -101,13 +109,16 @@ impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Target for Peer<'_, A> {
     fn valid(&mut self) -> Vec<Vec<u8>> {
         let number = self.used + 1;
         let mut all = vec![
-            Question::Hello(Card { name: "agent-1", points: 3 }).encode(),
-            Question::Post(Post { number, values: Numbers::Plain(&[0.5, -0.5, 1e75]) }).encode(),
+            Question::Hello(Card { name: "agent-1", points: 3, ..Card::default() }).encode(),
+            Question::Post(Post { stamp: Stamp::numbered(number), values: Numbers::Plain(&[0.5, -0.5, 1e75]) })
+                .encode(),
             welcome(PeerId(1), 1),
             Answer::Taken.encode(),
             Answer::Refused(Refusal::OutOfTurn).encode(),
         ];
-        all.extend(self.written.iter().map(|bytes| Question::Letter { number, bytes }.encode()));
+        let stamp = Stamp::numbered(number);
+        all.extend(self.written.iter().map(|bytes| Question::Letter { stamp, bytes }.encode()));
+        all.extend(self.written.iter().map(|bytes| Question::Durable { stamp, turn: 1, bytes }.encode()));
         all
     }
 
@@ -116,11 +127,15 @@ impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Target for Peer<'_, A> {
         self.fed += 1;
         // Half of all posts and letters are the next in turn, or few would ever be read.
         let mut renumbered = input.to_vec();
-        if self.fed.is_multiple_of(2) && matches!(input.first(), Some(1 | 2)) && input.len() >= 9 {
-            renumbered[1..9].copy_from_slice(&(self.used + 1).to_le_bytes());
+        if self.fed.is_multiple_of(2) && matches!(input.first(), Some(1 | 2)) && input.len() >= 17 {
+            // A stamp is an epoch and a number.
+            renumbered[9..17].copy_from_slice(&(self.used + 1).to_le_bytes());
+        }
+        let from = PeerId(1 + (self.fed % 4) as u32);
+        if self.fed.is_multiple_of(2) && input.first() == Some(&4) && input.len() >= 42 && input[33] == 0 {
+            renumbered[34..42].copy_from_slice(&(self.turns[from.index()] + 1).to_le_bytes());
         }
         let input = &renumbered[..];
-        let from = PeerId(1 + (self.fed % 4) as u32);
         let refused: u64 = node.counters().refusals.values().sum();
         let heard = match self.fed % 8 {
             0 => node.welcomed(from, input),
@@ -138,14 +153,21 @@ impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Target for Peer<'_, A> {
             _ => node.receive(Some(from).filter(|from| from.0 < 4), input).map(|_| ()),
         };
         let believed = refused == node.counters().refusals.values().sum::<u64>();
-        if let Ok(Question::Post(Post { number, .. }) | Question::Letter { number, .. }) = Question::decode(input) {
-            self.used = self.used.max(number.min(self.used + 1));
+        if let Ok(Question::Post(Post { stamp, .. }) | Question::Letter { stamp, .. }) = Question::decode(input) {
+            self.used = self.used.max(stamp.number.min(self.used + 1));
+        }
+        if let Ok(Question::Durable { turn, .. }) = Question::decode(input)
+            && self.fed % 8 > 1
+            && from.0 < 4
+            && turn == self.turns[from.index()] + 1
+        {
+            self.turns[from.index()] = turn;
         }
         let woke = if self.fed.is_multiple_of(16) { node.wake(Time(self.fed as f64)).map(|_| ()) } else { Ok(()) };
         match heard.and(woke) {
             Ok(()) => {}
             // A neighbour that saw more than there is: the peer stops, as it should.
-            Err(Fault::RolledBack { .. }) => self.restart(),
+            Err(Fault::RolledBack { .. } | Fault::Forked { .. }) => self.restart(),
             Err(fault) => panic!("{fault}"),
         }
         believed
@@ -157,6 +179,6 @@ impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Target for Peer<'_, A> {
         let mut node = opened.expect("a new store");
         node.welcomed(PeerId(1), &welcome(PeerId(1), 0)).expect("a witness");
         node.wake(Time(1.0)).expect("awake");
-        (self.node, self.used) = (Some(node), 0);
+        (self.node, self.used, self.turns) = (Some(node), 0, [0; 5]);
     }
 }

@@ -7,7 +7,7 @@ use sottovoce_algorithms::{Problem, Shard};
 use sottovoce_core::wire::Numbers;
 use sottovoce_core::{Algorithm, PeerId, Time};
 use sottovoce_net::disk::Disk;
-use sottovoce_net::frame::{Post, Question};
+use sottovoce_net::frame::{Post, Question, Stamp};
 use sottovoce_net::node::{Node, Rules};
 use std::cell::RefCell;
 use std::io;
@@ -95,7 +95,8 @@ impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Target for Stores<'_, A> {
         node.welcomed(PeerId(1), &welcome(PeerId(1), 0)).expect("a witness");
         for k in 1..6 {
             node.wake(Time(k as f64)).expect("awake");
-            let post = Question::Post(Post { number: k, values: Numbers::Plain(&[0.5, 0.25, k as f64]) });
+            let post =
+                Question::Post(Post { stamp: Stamp::numbered(k), values: Numbers::Plain(&[0.5, 0.25, k as f64]) });
             node.receive(Some(PeerId(2)), &post.encode()).expect("it lives");
             node.save().expect("room");
             keep(&disk);

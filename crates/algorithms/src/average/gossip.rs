@@ -282,6 +282,10 @@ impl Algorithm for Gossip {
         0
     }
 
+    fn letter_bytes_max(&self, observations: Observations<'_>) -> usize {
+        crate::problem::letter_bytes_max(observations.points.dimension)
+    }
+
     fn start(&self, observations: Observations<'_>, cx: &mut Cx<'_>) -> Result<State, Exhausted> {
         let mass = self.first_mass(observations);
         let mut estimate = vec![0.0; self.columns];

@@ -325,6 +325,10 @@ impl Algorithm for Admm {
         0
     }
 
+    fn letter_bytes_max(&self, shard: Shard<'_>) -> usize {
+        shard.letter_bytes_max()
+    }
+
     fn start(&self, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<State, Exhausted> {
         let me = self.at_start(&shard, cx.peers);
         for edge in cx.peers.iter() {

@@ -86,6 +86,10 @@ impl Algorithm for ModelPropagation {
         0
     }
 
+    fn letter_bytes_max(&self, shard: Shard<'_>) -> usize {
+        shard.letter_bytes_max()
+    }
+
     fn start(&self, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<State, Exhausted> {
         let model = solitary_model(&shard);
         for edge in cx.peers.iter() {

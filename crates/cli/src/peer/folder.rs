@@ -94,7 +94,7 @@ pub fn heard<'s>(step: &'s Step, file: &PeerFile) -> Vec<Heard<'s>> {
     let heard = |neighbour: &sottovoce_run::peer::Neighbour| {
         let known = step.heard.get(&neighbour.agent).filter(|known| known.key == neighbour.key);
         known.map_or(Heard::default(), |known| Heard {
-            post: known.post.as_ref().map(|post| &post.values[..]),
+            post: known.post.as_ref().map(|(_, values)| &values[..]),
             points: known.points,
         })
     };

@@ -117,7 +117,8 @@ impl Visitor for Run<'_> {
             return Err(Mistake::file(&file.source, what));
         }
         let (group, keys) = group(file, one, &identity)?;
-        let settings = transport_settings(file, one, algorithm.post_len())?;
+        let letter_bytes_max = algorithm.letter_bytes_max((access.data)(&one.loaded, one.me));
+        let settings = transport_settings(file, one, algorithm.post_len(), letter_bytes_max)?;
         let mut disk = FileDisk::open(&file.store).map_err(|error| Mistake::io(&file.store, "used", &error))?;
         // PRIVACY: everything that this instance of the task may ever release is charged to the source of the data, and safe, before the node
         // exists that could release it.
@@ -256,18 +257,26 @@ pub fn group(file: &PeerFile, one: &One, identity: &Identity) -> Result<(Group, 
     let group = Group {
         names: one.loaded.names.clone(),
         keys: keys.iter().map(Key::to_string).collect(),
+        roles: Vec::new(),
         me: one.me,
         neighbours,
+        reach: None,
     };
     Ok((group, keys))
 }
 
-fn transport_settings(file: &PeerFile, one: &One, post_len: usize) -> Result<transport::Settings, Mistake> {
+fn transport_settings(
+    file: &PeerFile,
+    one: &One,
+    post_len: usize,
+    letter_bytes_max: usize,
+) -> Result<transport::Settings, Mistake> {
     let addresses = |texts: &[String], key: &str| -> Result<Vec<Multiaddr>, Mistake> {
         texts.iter().map(|text| parse_address(text, key, Some(&file.source))).collect()
     };
-    let protocol = format!("/sottovoce/1/{}", hex(&one.common));
-    let mut settings = transport::Settings::new(protocol, frame_bytes_max(post_len, one.loaded.problem.dimension()));
+    // The number is that of the form of frames.
+    let protocol = format!("/sottovoce/2/{}", hex(&one.common));
+    let mut settings = transport::Settings::new(protocol, frame_bytes_max(post_len, letter_bytes_max));
     settings.listen = addresses(&file.listen, "listen")?;
     settings.external = addresses(&file.external, "external")?;
     settings.relays = addresses(&file.relays, "relays")?;

@@ -76,7 +76,7 @@ fn from_store(file: &PeerFile, id: &str, step: Option<Step>) -> Status {
         NeighbourStatus {
             name: neighbour.agent.clone(),
             connected: false,
-            post: heard.and_then(|heard| heard.post.as_ref()).map_or(0, |post| post.number),
+            post: heard.and_then(|heard| heard.post.as_ref()).map_or(0, |(evidence, _)| evidence.number),
             heard: None,
             points: heard.and_then(|heard| heard.points),
         }
@@ -88,7 +88,7 @@ fn from_store(file: &PeerFile, id: &str, step: Option<Step>) -> Status {
         addresses: Vec::new(),
         wakes: step.wakes,
         messages: step.last_number,
-        post: step.post.as_ref().map_or(0, |post| post.number),
+        post: step.post.as_ref().map_or(0, |post| post.stamped.number),
         model_age: None,
         moved: None,
         delivered: false,

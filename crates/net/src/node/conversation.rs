@@ -1,10 +1,11 @@
 //! What a peer says and hears.
 
-use super::{Fault, MINE, Node, Phase, STILL_WAKES, Waiting};
+use super::{Fault, MINE, Node, Phase, STILL_WAKES};
 use crate::disk::Disk;
-use crate::frame::{Answer, Card, Post, Question, Refusal};
+use crate::frame::{Answer, Card, Evidence, Post, Question, Refusal, Stamp};
+use crate::store::DurableLetter;
 use sottovoce_core::wire::{self, Numbers};
-use sottovoce_core::{Algorithm, PeerId, Wire};
+use sottovoce_core::{Algorithm, PeerId, Reject, Wire};
 use sottovoce_privacy::Noise;
 
 /// A frame for one neighbour.
@@ -23,7 +24,8 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
     }
 
     fn card(&self) -> Card<'_> {
-        Card { name: &self.group.names[self.group.me.index()], points: self.rules.points }
+        let (instance, name) = (self.instance, &self.group.names[self.group.me.index()]);
+        Card { instance, name, points: self.rules.points }
     }
 
     /// What a neighbour answered to [`Node::hello`].
@@ -35,7 +37,7 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
     }
 
     fn believe(&mut self, from: PeerId, answer: &[u8]) -> Result<Result<(), Refusal>, Fault> {
-        let Some(k) = self.group.peers().position(from) else { return Ok(Err(Refusal::NotANeighbour)) };
+        let Some(k) = self.group.reach().position(from) else { return Ok(Err(Refusal::NotANeighbour)) };
         let (card, seen, post) = match Answer::decode(answer) {
             Ok(Answer::Welcome { card, seen, post }) => (card, seen, post),
             Ok(Answer::Refused(_)) => {
@@ -48,22 +50,47 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
         if card.name != self.group.name(k) {
             return Ok(Err(Refusal::WrongName));
         }
-        if seen.highest() > self.last_number {
+        if seen.highest() > self.last_number || seen.turn > self.others[k].mail.last {
             self.phase = Phase::Failed;
             let neighbour = card.name.to_owned();
             return Err(Fault::RolledBack { neighbour, seen: seen.highest(), own: self.last_number });
         }
         let other = &mut self.others[k];
+        let kept = other.mail.waiting.iter().find(|letter| letter.turn == seen.turn);
+        if kept.is_some_and(|letter| Evidence::of(&letter.stamped.stamp(), &letter.bytes).hash != seen.durable.hash) {
+            self.phase = Phase::Failed;
+            return Err(Fault::Forked { neighbour: card.name.to_owned(), turn: seen.turn });
+        }
         other.is_witness = true;
-        other.wants_post = self.post_number > seen.post;
-        other.letters.retain(|letter| letter.number > seen.letter);
+        other.is_torn = seen.turn < other.mail.acknowledged;
+        other.wants_post = self.group.neighbour(k).is_some() && self.post_stamp.number > seen.post.number;
+        other.letters.retain(|letter| letter.stamped.number > seen.letter.number);
         if other.points.replace(card.points) != Some(card.points) {
             self.news.insert(k);
         }
+        self.acknowledge(k, seen.turn);
         Ok(match post {
-            Some(post) if post.number > self.others[k].seen.post => self.hear(k, post),
+            Some(post) if post.stamp.number > self.others[k].seen.post.number => self.hear(k, post),
             _ => Ok(()),
         })
+    }
+
+    /// Durable letters up to this turn are on their receiver's disk.
+    fn acknowledge(&mut self, k: usize, turn: u64) {
+        let mail = &mut self.others[k].mail;
+        if turn <= mail.acknowledged {
+            return;
+        }
+        mail.acknowledged = turn;
+        let (done, waiting) = std::mem::take(&mut mail.waiting).into_iter().partition(|letter| letter.turn <= turn);
+        mail.waiting = waiting;
+        // It is known again from the receiver if this process forgets it, so it goes into the next record, whenever that is.
+        self.mail_news.insert(k);
+        let done: Vec<DurableLetter> = done;
+        for letter in done {
+            self.counters.durable_delivered += 1;
+            self.count_letter(letter.vectors, &letter.bytes);
+        }
     }
 
     /// A frame came; the answer to it. `from` is who the connection proves it to be; `None`: nobody of the group.
@@ -73,7 +100,7 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
         }
         let taken = match Question::decode(frame) {
             Err(refusal) => Err(refusal),
-            Ok(question) => match from.and_then(|from| Some((from, self.group.peers().position(from)?))) {
+            Ok(question) => match from.and_then(|from| Some((from, self.group.reach().position(from)?))) {
                 None => Err(Refusal::NotANeighbour),
                 Some((from, k)) => self.take(from, k, question)?,
             },
@@ -99,29 +126,36 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
                     self.count_post();
                 }
                 let values = || Numbers::Plain(self.versions.row(MINE as usize));
-                let post = (self.mine == MINE).then(|| Post { number: self.post_number, values: values() });
-                Ok(Answer::Welcome { card: self.card(), seen: self.others[k].seen, post }.encode())
+                let is_reader = self.mine == MINE && self.group.neighbour(k).is_some();
+                let post = is_reader.then(|| Post { stamp: self.post_stamp.stamp(), values: values() });
+                Ok(Answer::Welcome { card: self.card(), seen: self.others[k].seen.clone(), post }.encode())
             }
             Question::Post(post) => self.hear(k, post).map(|()| Answer::Taken.encode()),
-            Question::Letter { number, bytes } => self.read(from, k, number, bytes)?.map(|()| Answer::Taken.encode()),
+            Question::Letter { stamp, bytes } => self.read(from, k, stamp, bytes)?.map(|()| Answer::Taken.encode()),
+            Question::Durable { stamp, turn, bytes } => {
+                self.read_durable(from, k, stamp, turn, bytes)?.map(|()| Answer::Taken.encode())
+            }
             Question::Who => Err(Refusal::Malformed),
         })
     }
 
     /// A post: the highest number counts, never the last arrival.
     fn hear(&mut self, k: usize, post: Post<'_>) -> Result<(), Refusal> {
+        let at = self.group.neighbour(k).ok_or(Refusal::NotANeighbour)?;
         if post.values.len() != self.versions.row_len() || self.versions.row_len() == 0 {
             return Err(Refusal::WrongDimension);
         }
-        if post.number <= self.others[k].seen.post {
+        if post.stamp.number <= self.others[k].seen.post.number {
             return Err(Refusal::OutOfTurn);
         }
         let step = self.rules.tolerance.map_or(0.0, |tolerance| tolerance / f64::from(STILL_WAKES));
-        let row = self.versions.row_mut(MINE as usize + 1 + k);
+        let row = self.versions.row_mut(MINE as usize + 1 + at);
         let moved = row.iter().zip(post.values.iter()).fold(0.0f64, |most, (old, new)| most.max((old - new).abs()));
         post.values.copy_to(row)?;
-        self.seen[k] = MINE + 1 + k as u32;
-        self.others[k].seen.post = post.number;
+        let mut content = Vec::with_capacity(8 * row.len());
+        post.values.encode(&mut content);
+        self.seen[at] = MINE + 1 + at as u32;
+        self.others[k].seen.post = Evidence::of(&post.stamp, &content);
         self.news.insert(k);
         if moved > step {
             self.still = 0;
@@ -129,27 +163,75 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
         Ok(())
     }
 
-    fn read(&mut self, from: PeerId, k: usize, number: u64, bytes: &[u8]) -> Result<Result<(), Refusal>, Fault> {
+    fn read(&mut self, from: PeerId, k: usize, stamp: Stamp<'_>, bytes: &[u8]) -> Result<Result<(), Refusal>, Fault> {
         if let Phase::Asking(_) = self.phase {
             return Ok(Err(Refusal::NotReady));
         }
-        if number <= self.others[k].seen.letter {
+        if stamp.number <= self.others[k].seen.letter.number {
             return Ok(Err(Refusal::OutOfTurn));
         }
-        let letter = match A::Letter::decode(bytes) {
+        let letter = match self.decode(bytes) {
             Ok(letter) => letter,
             Err(reject) => return Ok(Err(reject.into())),
         };
-        self.others[k].seen.letter = number;
+        self.others[k].seen.letter = Evidence::of(&stamp, bytes);
         self.news.insert(k);
-        let read = self.act(|algorithm, state, data, cx| {
+        Ok(self.act_on(false, from, letter)?.map_err(Refusal::from))
+    }
+
+    /// A durable letter. It is taken once, in its turn, and what it did is on the disk before the answer says so; whoever sends it again is
+    /// told the same without anything being done. What the algorithm rejects was taken too: there is nothing to send again.
+    fn read_durable(
+        &mut self,
+        from: PeerId,
+        k: usize,
+        stamp: Stamp<'_>,
+        turn: u64,
+        bytes: &[u8],
+    ) -> Result<Result<(), Refusal>, Fault> {
+        if let Phase::Asking(_) = self.phase {
+            return Ok(Err(Refusal::NotReady));
+        }
+        let (evidence, seen) = (Evidence::of(&stamp, bytes), &mut self.others[k].seen);
+        if turn == seen.turn && evidence.hash != seen.durable.hash {
+            return Ok(Err(Refusal::Forked));
+        }
+        if turn <= seen.turn {
+            self.counters.durable_repeated += 1;
+            return Ok(Ok(()));
+        }
+        // Its sender sends them one by one. A gap means that one of the two has lost what it had; nothing follows before that is known.
+        if turn != seen.turn + 1 {
+            return Ok(Err(Refusal::OutOfTurn));
+        }
+        (seen.turn, seen.durable) = (turn, evidence);
+        self.news.insert(k);
+        let read = match self.decode(bytes) {
+            Ok(letter) => self.act_on(true, from, letter)?,
+            Err(reject) => {
+                // Nothing but the turn has changed.
+                self.save()?;
+                Err(reject)
+            }
+        };
+        if let Err(reject) = read {
+            self.refuse(reject.into());
+        }
+        Ok(Ok(()))
+    }
+
+    fn decode<'b>(&self, bytes: &'b [u8]) -> Result<A::Letter<'b>, Reject> {
+        if bytes.len() > self.letter_bytes_max { Err(Reject::Malformed) } else { A::Letter::decode(bytes) }
+    }
+
+    fn act_on(&mut self, always: bool, from: PeerId, letter: A::Letter<'_>) -> Result<Result<(), Reject>, Fault> {
+        self.act(always, |algorithm, state, data, cx| {
             let read = algorithm.on_letter(state, data, from, letter, cx);
             if read.is_err() {
                 cx.outbox.clear();
             }
             read
-        })?;
-        Ok(read.map_err(Refusal::from))
+        })
     }
 
     fn refuse(&mut self, refusal: Refusal) {
@@ -158,26 +240,39 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
 
     /// Whether [`Node::outgoing`] has something for a neighbour.
     pub fn has_outgoing(&self, to: PeerId) -> bool {
-        let other = self.group.peers().position(to).map(|k| &self.others[k]);
-        other.is_some_and(|other| !other.letters.is_empty() || other.wants_post && self.mine == MINE)
+        let Some(k) = self.group.reach().position(to) else { return false };
+        let other = &self.others[k];
+        self.next_durable(k).is_some() || !other.letters.is_empty() || other.wants_post && self.mine == MINE
     }
 
-    /// What to send to a neighbour next: its letters in order, then the last post, if it has not got it. The same again until
-    /// [`Node::answered`] says that it arrived.
+    /// The first durable letter that was not acknowledged, if it may be sent: it is in the store, and its receiver has all before it.
+    fn next_durable(&self, k: usize) -> Option<&DurableLetter> {
+        let other = &self.others[k];
+        other.mail.waiting.first().filter(|letter| letter.turn <= other.stored && !other.is_torn)
+    }
+
+    /// What to send to a neighbour next: its durable letters in order, its other letters in order, then the last post, if it has not got
+    /// it. The same again until [`Node::answered`] says that it arrived.
     pub fn outgoing(&self, to: PeerId) -> Option<Outgoing> {
-        let other = &self.others[self.group.peers().position(to)?];
-        if let Some(Waiting { number, bytes, .. }) = other.letters.front() {
-            return Some(Outgoing { number: *number, frame: Question::Letter { number: *number, bytes }.encode() });
+        let k = self.group.reach().position(to)?;
+        let other = &self.others[k];
+        if let Some(DurableLetter { turn, stamped, bytes, .. }) = self.next_durable(k) {
+            let question = Question::Durable { stamp: stamped.stamp(), turn: *turn, bytes };
+            return Some(Outgoing { number: stamped.number, frame: question.encode() });
+        }
+        if let Some(letter) = other.letters.front() {
+            let (stamp, bytes) = (letter.stamped.stamp(), &letter.bytes);
+            return Some(Outgoing { number: stamp.number, frame: Question::Letter { stamp, bytes }.encode() });
         }
         (other.wants_post && self.mine == MINE).then(|| {
-            let (number, values) = (self.post_number, Numbers::Plain(self.versions.row(MINE as usize)));
-            Outgoing { number, frame: Question::Post(Post { number, values }).encode() }
+            let (stamp, values) = (self.post_stamp.stamp(), Numbers::Plain(self.versions.row(MINE as usize)));
+            Outgoing { number: stamp.number, frame: Question::Post(Post { stamp, values }).encode() }
         })
     }
 
     /// A neighbour answered to the message with this number.
     pub fn answered(&mut self, from: PeerId, number: u64, answer: &[u8]) {
-        let Some(k) = self.group.peers().position(from) else { return };
+        let Some(k) = self.group.reach().position(from) else { return };
         let taken = match Answer::decode(answer) {
             Ok(Answer::Taken) => true,
             Ok(Answer::Refused(_)) => {
@@ -187,19 +282,31 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
             Ok(_) => return self.refuse(Refusal::Malformed),
             Err(refusal) => return self.refuse(refusal),
         };
+        let durable = self.next_durable(k).filter(|letter| letter.stamped.number == number);
+        if let Some(turn) = durable.map(|letter| letter.turn) {
+            // Whoever has not taken it is sent it again, whatever it says.
+            if taken {
+                self.acknowledge(k, turn);
+            }
+            return;
+        }
         let other = &mut self.others[k];
-        let is_letter = other.letters.front().is_some_and(|letter| letter.number == number);
+        let is_letter = other.letters.front().is_some_and(|letter| letter.stamped.number == number);
         if let Some(letter) = is_letter.then(|| other.letters.pop_front()).flatten() {
             if taken {
-                self.counters.vectors_sent += letter.vectors;
-                self.counters.letters_sent += 1;
-                self.counters.bytes_sent += letter.bytes.len() as u64;
+                self.count_letter(letter.vectors, &letter.bytes);
             } else {
                 self.counters.letters_lost += 1;
             }
-        } else if number == self.post_number && std::mem::take(&mut other.wants_post) && taken {
+        } else if number == self.post_stamp.number && std::mem::take(&mut other.wants_post) && taken {
             self.count_post();
         }
+    }
+
+    fn count_letter(&mut self, vectors: u64, bytes: &[u8]) {
+        self.counters.vectors_sent += vectors;
+        self.counters.letters_sent += 1;
+        self.counters.bytes_sent += bytes.len() as u64;
     }
 
     fn count_post(&mut self) {

@@ -3,7 +3,7 @@
 use super::{Counters, Neighbour, Node, Phase, STILL_WAKES};
 use crate::disk::Disk;
 use crate::group::Group;
-use sottovoce_core::{Algorithm, UNHEARD};
+use sottovoce_core::{Algorithm, Time, UNHEARD};
 use sottovoce_privacy::{Ledger, Noise, Simulated};
 
 impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
@@ -26,15 +26,19 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
         &self.group
     }
 
-    /// Its neighbours, by position.
+    /// Those in reach, by position.
     pub fn neighbours(&self) -> impl Iterator<Item = Neighbour<'_>> {
-        let heard = |k: usize| (self.seen[k] != UNHEARD).then(|| self.versions.row(self.seen[k] as usize));
-        self.others.iter().enumerate().map(move |(k, other)| Neighbour {
-            name: self.group.name(k),
-            weight: self.group.peers().edge(k).weight,
-            post: other.seen.post,
-            points: other.points,
-            values: heard(k),
+        let heard = |at: usize| (self.seen[at] != UNHEARD).then(|| self.versions.row(self.seen[at] as usize));
+        self.others.iter().enumerate().map(move |(k, other)| {
+            let at = self.group.neighbour(k);
+            Neighbour {
+                name: self.group.name(k),
+                waiting: other.mail.waiting.len(),
+                weight: at.map_or(0.0, |at| self.group.peers().edge(at).weight),
+                post: other.seen.post.number,
+                points: other.points,
+                values: at.and_then(heard),
+            }
         })
     }
 
@@ -65,7 +69,35 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
 
     /// The number of its last post; zero before the first.
     pub fn post_number(&self) -> u64 {
-        self.post_number
+        self.post_stamp.number
+    }
+
+    /// When the agent wants to be woken, and how often it has said so in this process: the span is from its time at the last of these.
+    pub fn alarm(&self) -> (Option<Time>, u64) {
+        (self.alarm, self.alarms_set)
+    }
+
+    /// The agent's time.
+    pub fn time(&self) -> Time {
+        self.time
+    }
+
+    /// How often its clock ticks in a unit of time.
+    pub fn wake_rate(&self) -> f64 {
+        self.wake_rate
+    }
+
+    /// Whether the agent has done all it is there for.
+    pub fn is_done(&self) -> bool {
+        matches!(&self.phase, Phase::Awake(state) if self.algorithm.is_done(state))
+    }
+
+    /// The agent's state, for tests of its algorithm; none before it has entered.
+    pub fn state(&self) -> Option<&A::State> {
+        match &self.phase {
+            Phase::Awake(state) => Some(state),
+            _ => None,
+        }
     }
 
     /// The highest number of a message.
@@ -78,17 +110,18 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
         matches!(self.phase, Phase::Asking(_))
     }
 
-    /// Whether it has nothing to do: it and its neighbours have not moved for a while, or it has had all its wakes, or, where these
+    /// Whether it has nothing to do: it is done, or it and its neighbours have not moved for a while, or it has had all its wakes, or, where these
     /// are not counted, its plan is done.
     pub fn is_quiet(&self) -> bool {
         let planned = || self.rules.plan.as_ref().is_some_and(|plan| self.gate.ledger().releases() == plan.releases());
         let still = self.rules.tolerance.is_some() && self.still >= STILL_WAKES;
-        !self.is_asking() && (still || self.rules.wakes_max.map_or_else(planned, |most| self.wakes >= most))
+        !self.is_asking()
+            && (self.is_done() || still || self.rules.wakes_max.map_or_else(planned, |most| self.wakes >= most))
     }
 
     /// Whether every neighbour has got everything.
     pub fn is_delivered(&self) -> bool {
-        self.others.iter().all(|other| other.letters.is_empty() && !other.wants_post)
+        self.others.iter().all(|other| other.letters.is_empty() && other.mail.waiting.is_empty() && !other.wants_post)
     }
 }
 

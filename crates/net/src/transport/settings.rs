@@ -10,7 +10,7 @@ use super::addresses::first_peer;
 /// How a peer takes part in the network.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The name of the protocol, `/sottovoce/1/<task digest>`. Peers with other names cannot talk with this one.
+    /// The name of the protocol, `/sottovoce/2/<task digest>`. Peers with other names cannot talk with this one.
     pub protocol: String,
     /// Longer frames are refused, in both directions, before anything is allocated.
     pub frame_bytes_max: usize,

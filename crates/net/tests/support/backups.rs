@@ -37,10 +37,10 @@ pub fn says_nothing_new<A: Algorithm>(world: &World<'_, A>, node: &mut Node<'_, 
             let known = world.seen.get(&(0, out.number)) == Some(&out.frame) || waits.as_ref() == Some(&out);
             assert!(known, "number {} is new", out.number);
         }
-        let hello = Question::Hello(Card { name: &name(edge.peer.index()), points: 3 }).encode();
+        let hello = Question::Hello(Card { name: &name(edge.peer.index()), points: 3, ..Card::default() }).encode();
         let Ok(answer) = node.receive(Some(edge.peer), &hello) else { continue };
         if let Ok(Answer::Welcome { post: Some(post), .. }) = Answer::decode(&answer) {
-            assert_eq!(world.seen.get(&(0, post.number)), Some(&Question::Post(post).encode()));
+            assert_eq!(world.seen.get(&(0, post.stamp.number)), Some(&Question::Post(post).encode()));
         }
     }
 }

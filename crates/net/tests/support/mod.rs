@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub mod backups;
+pub mod courier;
 pub mod world;
 
 use sottovoce_core::Coin;

@@ -54,7 +54,8 @@ pub fn group(problem: &Problem, me: usize) -> Group {
     let keys = (0..problem.agents()).map(|k| format!("key-{k}")).collect();
     // Where everyone can reach everyone, who is a neighbour is yet to be learned.
     let listed = !matches!(problem.graph, Graph::Complete { .. });
-    Group { names, keys, me, neighbours: listed.then(|| problem.graph.peers(me).iter().collect()) }
+    let neighbours = listed.then(|| problem.graph.peers(me).iter().collect());
+    Group { names, keys, roles: Vec::new(), me, neighbours, reach: None }
 }
 
 /// An agent's name.
@@ -117,9 +118,11 @@ pub struct Peer<'w, A: Algorithm> {
     pub disk: CrashDisk,
     pub node: Option<Node<'w, A, CrashDisk>>,
     /// By neighbour: whether it has said hello since both are up.
-    linked: BTreeMap<usize, bool>,
+    pub linked: BTreeMap<usize, bool>,
     /// Rounds until it is back.
-    down: u32,
+    pub down: u32,
+    /// The alarm that was set last, and for how many rounds it has been.
+    alarm: (u64, f64),
     /// Charges that are certainly safe.
     pub durable: u64,
     /// Frames that it handed out, that arrived, that it took.
@@ -166,6 +169,7 @@ impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> World<'w, A> {
             node: None,
             linked: problem.graph.peers(PeerId(k as u32)).iter().map(|edge| (edge.peer.index(), false)).collect(),
             down: 0,
+            alarm: (0, 0.0),
             durable: 0,
             counts: [0; 3],
             deaths: 0,
@@ -240,6 +244,7 @@ impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> World<'w, A> {
                 let found = node.ledger().releases();
                 assert!(found >= peer.durable, "peer {me}: a charge was lost: {found} of {}", peer.durable);
                 peer.node = Some(node);
+                peer.alarm = (u64::MAX, 0.0);
             }
             Err(fault) => self.died(me, &fault),
         }
@@ -356,7 +361,7 @@ impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> World<'w, A> {
                 continue;
             }
             if let Ok(Answer::Welcome { post: Some(post), .. }) = Answer::decode(&answer) {
-                self.observe(other, post.number, &Question::Post(post).encode());
+                self.observe(other, post.stamp.number, &Question::Post(post).encode());
             }
             let node = self.peers[me].node.as_mut().expect("it is up");
             node.welcomed(PeerId(other as u32), &answer).expect("nobody saw more than the store holds");
@@ -382,8 +387,15 @@ impl<'w, A: for<'d> Algorithm<Data<'d> = Shard<'d>>> World<'w, A> {
 
     /// The time of a peer is its own wakes.
     fn wake(&mut self, me: usize) {
-        let Some(node) = &mut self.peers[me].node else { return };
-        let woke = node.wake(Time(node.wakes() as f64));
+        let peer = &mut self.peers[me];
+        let Some(node) = &mut peer.node else { return };
+        let mut woke = node.wake(Time(node.wakes() as f64));
+        // An alarm rings after as many rounds as it was set for; whoever comes back waits for all of them again.
+        let (at, set) = node.alarm();
+        peer.alarm = if peer.alarm.0 == set { (set, peer.alarm.1 + 1.0) } else { (set, 0.0) };
+        if woke.is_ok() && at.is_some_and(|at| at.0 - node.time().0 <= peer.alarm.1) {
+            woke = node.alarm_rings();
+        }
         let charges = node.ledger().releases();
         match woke {
             // Behind a plan, every charge is safe when the wake is over.

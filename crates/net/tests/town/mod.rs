@@ -102,8 +102,10 @@ impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>> + 'static> Town<A> {
         let group = Group {
             names: (0..self.identities.len()).map(|k| format!("{k:03}")).collect(),
             keys: self.identities.iter().map(|identity| identity.id().to_string()).collect(),
+            roles: Vec::new(),
             me,
             neighbours: Some(edges),
+            reach: None,
         };
         let rules = Rules {
             seed: 1,
@@ -119,7 +121,7 @@ impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>> + 'static> Town<A> {
     }
 
     pub fn settings(&self, k: usize) -> Settings {
-        let mut transport = transport::Settings::new("/sottovoce/1/test", 1 << 16);
+        let mut transport = transport::Settings::new("/sottovoce/2/test", 1 << 16);
         let listen = self.addresses[k].clone();
         transport.listen = vec![listen.unwrap_or_else(|| "/ip4/127.0.0.1/tcp/0".parse().expect("an address"))];
         for edge in self.problem.graph.peers(PeerId(k as u32)).iter() {

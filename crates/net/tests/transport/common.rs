@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 /// Whatever is waited for comes much earlier, or never.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-pub const PROTOCOL: &str = "/sottovoce/1/test";
+pub const PROTOCOL: &str = "/sottovoce/2/test";
 pub const FRAME_BYTES_MAX: usize = 64 * 1024;
 
 pub fn settings() -> Settings {

@@ -82,7 +82,7 @@ async fn an_answer_over_the_cap_is_refused_and_counted() {
 #[tokio::test]
 async fn peers_of_different_tasks_cannot_talk() {
     // One that says nothing about itself: found out when the protocol is negotiated.
-    let mut other = Raw::new("/sottovoce/1/other");
+    let mut other = Raw::new("/sottovoce/2/other");
     let (to, address) = (other.id(), other.listen().await);
     tokio::spawn(other.answer(vec![]));
     let mut alice = Peer::start(Settings { known: vec![(to, vec![address])], ..settings() }).await;
@@ -93,7 +93,7 @@ async fn peers_of_different_tasks_cannot_talk() {
 
     // One of ours, which says which task it learns: found out at once, by both, and nobody need ask.
     let bob = Peer::start(settings()).await;
-    let other = Settings { protocol: "/sottovoce/1/other".into(), known: vec![bob.contact()], ..settings() };
+    let other = Settings { protocol: "/sottovoce/2/other".into(), known: vec![bob.contact()], ..settings() };
     let mut carol = Peer::start(other).await;
     for one in [&bob, &carol] {
         until("both count", || one.transport.counters().refused(Reason::WrongTask) > 0).await;

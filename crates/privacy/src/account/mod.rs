@@ -18,6 +18,7 @@
 mod filter;
 mod gaussian;
 mod loss;
+mod network;
 mod optimal;
 mod pld;
 mod rdp;
@@ -27,6 +28,7 @@ mod tight;
 
 pub use filter::{BadLimit, Filter, least_limit};
 pub use gaussian::{Gaussian, gaussian_delta, gaussian_epsilon};
+pub use network::{BadRing, Ring, Shares};
 pub use optimal::Optimal;
 pub use pld::Pld;
 pub use rdp::Rdp;
@@ -35,7 +37,7 @@ pub use theorem_1::Theorem1;
 pub use tight::Tight;
 
 use crate::round::div_up;
-use crate::{Event, Ledger};
+use crate::{Audience, Charge, Event, Ledger};
 
 /// Turns a ledger into the epsilon of an (epsilon, delta) guarantee. It reads the ledger and nothing else,
 /// so that anyone can recompute the figure that a run reports.
@@ -59,9 +61,11 @@ fn within(delta: f64) -> f64 {
     if delta > 0.0 { delta.min(1.0f64.next_down()) } else { 0.0 }
 }
 
-/// The value that every accountant must give, where there is one: 0 for nothing, infinity for an exact value.
+/// The value that every accountant must give, where there is one: 0 for nothing, infinity for an exact value, and for a charge whose noise protects
+/// from one member alone. The accountant that names that observer says what such a charge is worth to it.
 fn settled(ledger: &Ledger) -> Option<f64> {
-    if ledger.charges().any(|charge| charge.event == Event::Reveal) {
+    let is_bare = |charge: &Charge| charge.event == Event::Reveal || charge.audience == Audience::OneMember;
+    if ledger.charges().any(is_bare) {
         return Some(f64::INFINITY);
     }
     (ledger.releases() == 0).then_some(0.0)

@@ -149,6 +149,10 @@ impl<R> fmt::Debug for Exact<R> {
 impl<R> Sealed for Exact<R> {}
 
 impl<R: CryptoRng + Send> Noise for Exact<R> {
+    fn draw_key(&mut self, key: &mut [u8; 32]) {
+        self.bits.fill(key);
+    }
+
     fn perturb(&mut self, event: Event, sensitivity: f64, values: &mut [f64]) {
         let grid = |noise_multiplier| Grid::new(noise_multiplier, sensitivity, event.norm(), values.len());
         // PRIVACY: the event was charged by the gate; each arm samples exactly the law that its accountants read.

@@ -2,7 +2,7 @@
 
 use crate::{private, train};
 use sottovoce_algorithms::{Dataset, Points, Problem};
-use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Graph, Neighbours, PeerId, Reject};
+use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Graph, Neighbours, PeerId, Peers, Reject};
 use sottovoce_privacy::audit::{Recording, Release, Replaying};
 use sottovoce_privacy::{Exhausted, Ledger, Simulated};
 use sottovoce_sim::{Settings, Simulation};
@@ -151,7 +151,7 @@ struct Watched<S> {
 
 fn hear(said: &mut Vec<Said>, cx: &Cx<'_>, refused: bool) {
     let post = cx.outbox.posted().map(|post| post.iter().map(|value| value.to_bits()).collect());
-    let letters: Vec<_> = cx.outbox.letters().map(|(to, _, bytes)| (to.0, bytes.to_vec())).collect();
+    let letters: Vec<_> = cx.outbox.letters().map(|letter| (letter.to.0, letter.bytes.to_vec())).collect();
     if refused || post.is_some() || !letters.is_empty() {
         said.push(Said { at: cx.now.0.to_bits(), post, letters, refused });
     }
@@ -164,6 +164,18 @@ impl<A: Algorithm> Algorithm for Witness<'_, A> {
 
     fn post_len(&self) -> usize {
         self.0.post_len()
+    }
+
+    fn letter_bytes_max(&self, data: A::Data<'_>) -> usize {
+        self.0.letter_bytes_max(data)
+    }
+
+    fn wake_rate(&self, data: A::Data<'_>, peers: Peers<'_>) -> f64 {
+        self.0.wake_rate(data, peers)
+    }
+
+    fn is_done(&self, me: &Self::State) -> bool {
+        self.0.is_done(&me.state)
     }
 
     fn start(&self, data: A::Data<'_>, cx: &mut Cx<'_>) -> Result<Self::State, Exhausted> {

@@ -3,8 +3,8 @@
 use super::problem::{One, is_learned};
 use crate::{learned, private};
 use sottovoce_algorithms::personal::{boosting::Bits, graph::Links};
-use sottovoce_core::{Algorithm, CannotResume, Coin, Cx, Neighbours, Outbox, PeerId, Posts, Rows, Time, UNHEARD};
-use sottovoce_privacy::{Gate, Ledger, Simulated};
+use sottovoce_core::{Algorithm, CannotResume, Coin, Cx, Neighbours, Outbox, PeerId, Posts, Role, Rows, Time, UNHEARD};
+use sottovoce_privacy::{Gate, Ledger, Secrets, Simulated};
 use sottovoce_task::algorithms::{Access, Visitor, with_algorithm};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::task::Leaves;
@@ -153,9 +153,12 @@ impl Visitor for Recall<'_> {
         let (mut scratch, mut outbox) = (Vec::new(), Outbox::default());
         let mut cx = Cx {
             me: one.me,
+            role: Role::Member,
             now: Time::default(),
             peers,
+            reach: peers,
             coin: Coin::new(0, one.me.0, 0),
+            secret: Secrets::simulated(0, one.me.0, 0),
             gate: &mut gate,
             posts: Posts::PerEdge { versions: &versions, mine, seen: &seen },
             scratch: &mut scratch,

@@ -397,6 +397,10 @@ impl Algorithm for FrankWolfe {
         0
     }
 
+    fn letter_bytes_max(&self, shard: Shard<'_>) -> usize {
+        shard.letter_bytes_max()
+    }
+
     fn start(&self, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<State, Exhausted> {
         // Everyone starts at zero and knows it: version 0 of every neighbour has been heard.
         let known = |peer, weight| Neighbour { peer, weight, copy: Sparse::default(), heard: 1, behind: false };

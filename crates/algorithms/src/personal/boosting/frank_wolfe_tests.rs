@@ -6,8 +6,8 @@ use crate::boosting::{curvature, gap_block, gradient_block, value};
 use crate::personal::graph::Learner;
 use crate::testing::{Mail, Network, boosting_problem, everyone};
 use crate::{Dataset, Loss, Problem, Regularization};
-use sottovoce_core::{Algorithm, Coin, Cx, Graph, Outbox, PeerId, Posts, Reject, Rows, Time, Wire};
-use sottovoce_privacy::{Exhausted, Gate, NoNoise, Plan};
+use sottovoce_core::{Algorithm, Coin, Cx, Graph, Outbox, PeerId, Posts, Reject, Role, Rows, Time, Wire};
+use sottovoce_privacy::{Exhausted, Gate, NoNoise, Plan, Secrets};
 
 fn config(problem: &Problem, step_size: StepSize) -> FrankWolfeConfig {
     let (predictors, trade_off) = (problem.dimension(), problem.trade_off);
@@ -236,9 +236,12 @@ fn a_plan_stops_it_before_anything_leaves() {
     let (mut outbox, mut scratch) = (Outbox::default(), Vec::new());
     let mut cx = Cx {
         me,
+        role: Role::Member,
         now: Time(1.0),
         peers: problem.graph.peers(me),
+        reach: problem.graph.peers(me),
         coin: Coin::new(0, 0, 0),
+        secret: Secrets::simulated(0, 0, 0),
         gate: &mut gate,
         posts: Posts::Unheard { zero: &[] },
         scratch: &mut scratch,

@@ -11,9 +11,9 @@ use crate::testing::{SMOOTH, excess, neighbours, normals, random_problem};
 use crate::vector::largest_difference;
 use crate::{Loss, Points, Shard};
 use proptest::prelude::*;
-use sottovoce_core::{Algorithm, Coin, Cx, Outbox, PeerId, Peers, Posts, Rows, Time, Wire, wire::Numbers};
+use sottovoce_core::{Algorithm, Coin, Cx, Outbox, PeerId, Peers, Posts, Role, Rows, Time, Wire, wire::Numbers};
 use sottovoce_privacy::sensitivity::Norm;
-use sottovoce_privacy::{Event, Gate, Idealized, Plan, Sum, Tight, calibrate};
+use sottovoce_privacy::{Event, Gate, Idealized, Plan, Secrets, Sum, Tight, calibrate};
 use std::sync::Arc;
 
 type State = <PrivateDescentByLetters as Learner>::State;
@@ -54,8 +54,10 @@ fn event<R>(now: f64, gate: &mut Gate, work: impl FnOnce(&mut Cx<'_>) -> R) -> (
     let (mut outbox, mut scratch) = (Outbox::default(), Vec::new());
     let (me, peers, now) = (PeerId(0), Peers::Complete { me: 0, n: 4 }, Time(now));
     let (coin, posts) = (Coin::new(1, 0, 0), Posts::Unheard { zero: &[] });
-    let result = work(&mut Cx { me, now, peers, coin, gate, posts, scratch: &mut scratch, outbox: &mut outbox });
-    (result, outbox.letters().map(|(to, _, bytes)| (to, bytes.to_vec())).collect())
+    let (role, reach, secret) = (Role::Member, peers, Secrets::simulated(0, me.0, 0));
+    let (scratch, mail) = (&mut scratch, &mut outbox);
+    let result = work(&mut Cx { me, role, now, peers, reach, coin, secret, gate, posts, scratch, outbox: mail });
+    (result, outbox.letters().map(|letter| (letter.to, letter.bytes.to_vec())).collect())
 }
 
 fn shard<'d>(points: &'d (Vec<f64>, Vec<f64>), p: usize, loss: Loss) -> Shard<'d> {

@@ -171,6 +171,10 @@ impl<L: Learner + 'static, R: Regularizer> Algorithm for Alternating<L, R> {
         0
     }
 
+    fn letter_bytes_max(&self, shard: Shard<'_>) -> usize {
+        shard.letter_bytes_max()
+    }
+
     fn start(&self, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<AlternatingState<L>, Exhausted> {
         let mut learner = self.learner.enter(shard);
         self.learner.begin(&mut learner, shard, cx)?;

@@ -312,6 +312,10 @@ impl<R: Regularizer> Algorithm for GraphLearning<R> {
         0
     }
 
+    fn letter_bytes_max(&self, placed: Placed<'_>) -> usize {
+        crate::problem::letter_bytes_max(placed.model.len())
+    }
+
     fn start(&self, placed: Placed<'_>, cx: &mut Cx<'_>) -> Result<State, Exhausted> {
         Ok(State { model: placed.model.into(), neighbourhood: Neighbourhood::new(cx.me) })
     }

@@ -8,8 +8,8 @@ use crate::Loss;
 use crate::joint::{Joint, LogDegree};
 use crate::personal::descent::DescentByLetters;
 use crate::testing::random_problem;
-use sottovoce_core::{Algorithm, Coin, Cx, Outbox, PeerId, Peers, Posts, Reject, Time, Wire};
-use sottovoce_privacy::{Exhausted, Gate, NoNoise, Plan};
+use sottovoce_core::{Algorithm, Coin, Cx, Outbox, PeerId, Peers, Posts, Reject, Role, Time, Wire};
+use sottovoce_privacy::{Exhausted, Gate, NoNoise, Plan, Secrets};
 
 fn config(sample: usize) -> GraphLearningConfig<LogDegree> {
     let regularizer = LogDegree { sparsity: 0.5, offset: LogDegree::OFFSET };
@@ -33,8 +33,10 @@ fn event<R>(me: PeerId, n: u32, gate: &mut Gate, work: impl FnOnce(&mut Cx<'_>) 
     let peers = Peers::Complete { me: me.0, n };
     let (coin, posts) = (Coin::new(1, me.0, 0), Posts::Unheard { zero: &[] });
     let now = Time::default();
-    let result = work(&mut Cx { me, now, peers, coin, gate, posts, scratch: &mut scratch, outbox: &mut outbox });
-    let mail = outbox.letters().map(|(to, _, bytes)| Mail { from: me, to, bytes: bytes.to_vec() }).collect();
+    let (role, reach, secret) = (Role::Member, peers, Secrets::simulated(0, me.0, 0));
+    let (scratch, mail) = (&mut scratch, &mut outbox);
+    let result = work(&mut Cx { me, role, now, peers, reach, coin, secret, gate, posts, scratch, outbox: mail });
+    let mail = outbox.letters().map(|letter| Mail { from: me, to: letter.to, bytes: letter.bytes.to_vec() }).collect();
     (result, mail)
 }
 

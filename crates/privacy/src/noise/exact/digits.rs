@@ -41,6 +41,11 @@ impl<R: CryptoRng, const WIDTH: u32> Bits<R, WIDTH> {
         bits
     }
 
+    /// Fair bits, as bytes.
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        self.generator.fill_bytes(bytes);
+    }
+
     /// A fair coin.
     #[inline]
     pub fn coin(&mut self) -> bool {

@@ -1,0 +1,136 @@
+//! A sum by a token that goes round a ring. Proof: `proofs/ring.md`.
+
+use crate::account::{Accountant, Tight};
+use crate::{Audience, Charge, Event, Ledger};
+use thiserror::Error;
+
+/// Who makes noise on a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shares {
+    /// One hop of every n - 1 makes noise of the charged law.
+    One,
+    /// Every hop makes the share N(0, sigma^2 / (n - 1)) of it.
+    All,
+}
+
+/// The accountant of a member of a ring, against members that see what they are sent. A charge stands for one contribution, or for one that is seen once more
+/// because the token was issued again; its law is that of one noise of sigma_loc.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ring {
+    members: u32,
+    colluders: u32,
+    shares: Shares,
+}
+
+/// Why there is no guarantee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum BadRing {
+    /// Two can stand on both sides of a third.
+    #[error(
+        "{colluders} colluding members on a ring where one hop of every {} makes noise can stand on both sides of another and see its values; accepted: \
+         colluders = 1, or noise = \"all\"", .members - 1
+    )]
+    Colluders {
+        /// How many there may be.
+        colluders: u32,
+        /// How many members there are.
+        members: u32,
+    },
+    /// Nobody is left to protect, or nobody to protect from.
+    #[error("{colluders} colluding members of {members}; accepted: 1 to {}", .members.saturating_sub(2))]
+    Few {
+        /// How many there may be.
+        colluders: u32,
+        /// How many members there are.
+        members: u32,
+    },
+}
+
+impl Ring {
+    /// Against this many members who put together what they see.
+    pub fn new(members: u32, colluders: u32, shares: Shares) -> Result<Ring, BadRing> {
+        if colluders == 0 || u64::from(colluders) + 2 > u64::from(members) {
+            return Err(BadRing::Few { colluders, members });
+        }
+        if colluders > 1 && shares == Shares::One {
+            return Err(BadRing::Colluders { colluders, members });
+        }
+        Ok(Ring { members, colluders, shares })
+    }
+
+    /// Against whom the guarantee holds.
+    pub fn observer(&self) -> String {
+        match self.colluders {
+            1 => "any one other member".to_owned(),
+            colluders => format!("at most {colluders} colluding members"),
+        }
+    }
+
+    /// What this observer has seen, as charges of its own.
+    fn seen(&self, ledger: &Ledger) -> Ledger {
+        // Of one observer every window holds n - 1 shares, or one whole noise. Of several, the least window is one hop: that of the member itself.
+        let least = if self.colluders == 1 { 1.0 } else { 1.0 / (f64::from(self.members) - 1.0) };
+        let charges = ledger.charges().map(|charge| {
+            let event = match charge.event {
+                Event::Gaussian { noise_multiplier } if least < 1.0 => {
+                    Event::Gaussian { noise_multiplier: (noise_multiplier * least.sqrt()).next_down() }
+                }
+                event => event,
+            };
+            // PRIVACY: to this observer the law of the charge is that of a noise it does not know, as a release's is to everyone.
+            Charge { event, audience: Audience::Everyone, ..*charge }
+        });
+        Ledger::from_charges(charges).expect("charges of a ledger, with less noise")
+    }
+}
+
+impl Accountant for Ring {
+    fn epsilon(&self, ledger: &Ledger, delta: f64) -> f64 {
+        Tight.epsilon(&self.seen(ledger), delta)
+    }
+
+    fn rough(&self, ledger: &Ledger, delta: f64) -> f64 {
+        Tight.rough(&self.seen(ledger), delta)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Gaussian, Rdp, Track};
+
+    fn ledger(noise_multiplier: f64, count: u64) -> Ledger {
+        let charge = Charge::new(Event::Gaussian { noise_multiplier }, count);
+        Ledger::from_charges([Charge { track: Track::Token, audience: Audience::OneMember, ..charge }]).expect("valid")
+    }
+
+    #[test]
+    fn one_observer_sees_each_contribution_under_one_noise() {
+        let ring = Ring::new(10, 1, Shares::One).expect("one observer");
+        assert_eq!(ring.observer(), "any one other member");
+        let plain = Ledger::from_charges([Charge::new(Event::Gaussian { noise_multiplier: 5.0 }, 4)]).expect("valid");
+        assert_eq!(ring.epsilon(&ledger(5.0, 4), 1e-6), Gaussian.epsilon(&plain, 1e-6));
+        assert!(Gaussian.epsilon(&ledger(5.0, 4), 1e-6).is_infinite(), "everyone sees it bare");
+        assert!(Tight.epsilon(&ledger(5.0, 4), 1e-6).is_infinite() && Rdp.epsilon(&ledger(5.0, 4), 1e-6).is_infinite());
+        assert_eq!(
+            Ring::new(10, 1, Shares::All).expect("one observer").epsilon(&ledger(5.0, 4), 1e-6),
+            ring.epsilon(&ledger(5.0, 4), 1e-6)
+        );
+    }
+
+    #[test]
+    fn two_observers_are_refused_where_one_hop_makes_noise_and_cost_more_where_all_do() {
+        let refused = Ring::new(10, 2, Shares::One).expect_err("on both sides").to_string();
+        assert!(refused.contains("colluders = 1") && refused.contains("noise = \"all\""), "{refused}");
+        let ring = Ring::new(10, 2, Shares::All).expect("shares");
+        assert_eq!(ring.observer(), "at most 2 colluding members");
+        // One hop of nine.
+        let plain = Charge::new(Event::Gaussian { noise_multiplier: 5.0 / 3.0 }, 4);
+        let expected = Gaussian.epsilon(&Ledger::from_charges([plain]).expect("valid"), 1e-6);
+        let found = ring.epsilon(&ledger(5.0, 4), 1e-6);
+        assert!(found >= expected && found < expected * (1.0 + 1e-9), "{found} {expected}");
+        for (members, colluders) in [(10, 0), (10, 9), (10, 10), (2, 1), (0, 1)] {
+            assert!(matches!(Ring::new(members, colluders, Shares::All), Err(BadRing::Few { .. })));
+        }
+    }
+}

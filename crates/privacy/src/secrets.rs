@@ -1,0 +1,125 @@
+//! Bits that nobody else may know: for keys, pads and salts.
+//!
+//! Noise is not drawn from here: it is the gate's, behind its charge. Choices that may be replayed are a coin's.
+
+use crate::noise::Noise;
+use rand_chacha::{
+    ChaCha20Rng,
+    rand_core::{Rng, SeedableRng},
+};
+use std::fmt;
+
+/// The secret bits of one process. It is made from the process's noise ([`Entropy::beside`]) and is as secret as that: on a real peer,
+/// whose noise is [`Secret`](crate::Secret) by its type, the operating system's entropy.
+pub struct Entropy(ChaCha20Rng);
+
+impl Entropy {
+    /// A generator of its own beside this noise. Noise of simulations has no secrets: the bits then follow from `seed` and `agent`.
+    pub fn beside(noise: &mut (impl Noise + ?Sized), seed: u64, agent: u32) -> Self {
+        let mut key = keyed(seed, agent, u64::MAX);
+        noise.draw_key(&mut key);
+        Entropy(ChaCha20Rng::from_seed(key))
+    }
+}
+
+impl fmt::Debug for Entropy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Entropy").finish_non_exhaustive()
+    }
+}
+
+/// What one event of one agent can draw.
+#[derive(Debug)]
+pub struct Secrets<'a>(Source<'a>);
+
+enum Source<'a> {
+    Process(&'a mut Entropy),
+    /// The parts of a key, so that an event that draws nothing pays for nothing.
+    Seeded {
+        seed: u64,
+        agent: u32,
+        event: u64,
+        draws: u64,
+    },
+}
+
+impl fmt::Debug for Source<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Source::Process(_) => "Process",
+            Source::Seeded { .. } => "Seeded",
+        })
+    }
+}
+
+impl<'a> Secrets<'a> {
+    /// From a process's own secret bits.
+    pub fn of(entropy: &'a mut Entropy) -> Self {
+        Secrets(Source::Process(entropy))
+    }
+
+    /// For simulations and tests: whoever knows the seed can repeat it. It is keyed by (seed, agent, event), as a coin is.
+    #[inline]
+    pub fn simulated(seed: u64, agent: u32, event: u64) -> Self {
+        Secrets(Source::Seeded { seed, agent, event, draws: 0 })
+    }
+
+    /// Fills `bytes` with bits that are uniform and independent of all others.
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        match &mut self.0 {
+            Source::Process(entropy) => entropy.0.fill_bytes(bytes),
+            Source::Seeded { seed, agent, event, draws } => {
+                let mut stream = ChaCha20Rng::from_seed(keyed(*seed, *agent, *event));
+                stream.set_stream(*draws);
+                *draws += 1;
+                stream.fill_bytes(bytes);
+            }
+        }
+    }
+
+    /// So many bytes.
+    pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes);
+        bytes
+    }
+}
+
+/// The key of simulated secrets; its last bytes keep it apart from other uses of the seed.
+fn keyed(seed: u64, agent: u32, event: u64) -> [u8; 32] {
+    let mut key = *b"....................secrets, sim";
+    key[..8].copy_from_slice(&seed.to_le_bytes());
+    key[8..12].copy_from_slice(&agent.to_le_bytes());
+    key[12..20].copy_from_slice(&event.to_le_bytes());
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Exact, Idealized, Secret, Simulated};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn simulated_secrets_repeat_and_differ_between_seeds_agents_events_and_draws() {
+        let mut all = BTreeSet::new();
+        for (seed, agent, event) in (0..27).map(|k| (k / 9, (k / 3 % 3) as u32, k % 3)) {
+            let mut secrets = Secrets::simulated(seed, agent, event);
+            let drawn = [secrets.bytes::<16>(), secrets.bytes()];
+            let mut again = Secrets::simulated(seed, agent, event);
+            assert_eq!(drawn, [again.bytes(), again.bytes()]);
+            assert!(drawn.into_iter().all(|bytes| all.insert(bytes)));
+        }
+    }
+
+    #[test]
+    fn a_real_peers_secrets_never_repeat_and_a_simulated_ones_do() {
+        let draw = |noise: &mut dyn Noise| Secrets::of(&mut Entropy::beside(noise, 7, 1)).bytes::<32>();
+        let secret = || draw(&mut Secret::from_os().expect("entropy"));
+        assert_ne!(secret(), secret());
+        let idealized = || draw(&mut Simulated::Idealized(Idealized::new(7, 1)));
+        assert_eq!(idealized(), idealized());
+        assert_eq!(draw(&mut Exact::seeded(1, 0)), draw(&mut Exact::seeded(1, 0)));
+        assert_ne!(draw(&mut Exact::seeded(1, 0)), draw(&mut Exact::seeded(2, 0)));
+    }
+}
