@@ -26,6 +26,7 @@ pub mod stumps;
 mod survey;
 #[cfg(test)]
 mod testing;
+pub mod token;
 mod vector;
 
 pub use config::ConfigError;

@@ -1,0 +1,3 @@
+//! Tokens: a value that goes from member to member, each adding to it.
+
+pub mod ring;

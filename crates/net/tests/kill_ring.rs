@@ -1,0 +1,238 @@
+//! The token of a ring between five peers that die at any moment: it is neither lost nor doubled, and nobody counts twice.
+//!
+//! | invariant | where it is checked |
+//! |---|---|
+//! | while nobody is given up, everyone counts once in each round, and all learn the same sum | `life` |
+//! | with a time-out that is too short nobody counts twice, and whatever is missing was passed over | `life` |
+//! | a charge is on the disk before the token leaves, and is not made twice | `private_life` |
+//! | one that is gone for good holds nobody up | `the_others_end_without_a_member_that_is_gone_for_good` |
+//!
+//! With `SOTTOVOCE_SOAK` set, every peer dies at every boundary of its disk and at every frame, with everything a death may leave.
+
+mod support;
+
+use sottovoce_algorithms::token::ring::{Letter, Noise, Reveal, Ring, RingConfig, State};
+use sottovoce_algorithms::{Dataset, Loss, Problem, Regularization, Shard};
+use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Graph, Neighbours, PeerId, Peers, Reject};
+use sottovoce_net::node::Node;
+use sottovoce_privacy::{Event, Exhausted, Plan, Sum, Track};
+use std::sync::Arc;
+use support::Tail;
+use support::world::{Kill, Weather, World};
+
+const MEMBERS: u32 = 5;
+const ROUNDS: u32 = 2;
+const RAIN: Weather = Weather { loss: 0.2, replay: 0.3, death: 0.0 };
+
+fn is_soak() -> bool {
+    std::env::var_os("SOTTOVOCE_SOAK").is_some()
+}
+
+/// The ring, with labels as values.
+struct OfLabels(Ring);
+
+impl Algorithm for OfLabels {
+    type Data<'d> = Shard<'d>;
+    type State = State;
+    type Letter<'a> = Letter;
+
+    fn post_len(&self) -> usize {
+        self.0.post_len()
+    }
+
+    fn letter_bytes_max(&self, shard: Shard<'_>) -> usize {
+        self.0.letter_bytes_max(shard.points.labels)
+    }
+
+    fn wake_rate(&self, shard: Shard<'_>, peers: Peers<'_>) -> f64 {
+        self.0.wake_rate(shard.points.labels, peers)
+    }
+
+    fn start(&self, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<State, Exhausted> {
+        self.0.start(shard.points.labels, cx)
+    }
+
+    fn on_wake(&self, me: &mut State, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
+        self.0.on_wake(me, shard.points.labels, cx)
+    }
+
+    fn on_letter(
+        &self,
+        me: &mut State,
+        shard: Shard<'_>,
+        from: PeerId,
+        letter: Letter,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Reject> {
+        self.0.on_letter(me, shard.points.labels, from, letter, cx)
+    }
+
+    fn is_done(&self, me: &State) -> bool {
+        self.0.is_done(me)
+    }
+
+    fn save(&self, me: &State, out: &mut Vec<u8>) {
+        self.0.save(me, out);
+    }
+
+    fn resume(
+        &self,
+        saved: &[u8],
+        neighbours: Neighbours,
+        shard: Shard<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<State, CannotResume> {
+        self.0.resume(saved, neighbours, shard.points.labels, cx)
+    }
+
+    fn model<'a>(&self, me: &'a State, posted: &'a [f64]) -> &'a [f64] {
+        self.0.model(me, posted)
+    }
+}
+
+/// Values whose sum tells how often each member contributed.
+fn problem() -> Problem {
+    let mut data = Dataset::new(1);
+    (0..MEMBERS).for_each(|k| data.push_agent(&[0.0], &[f64::from(16u32.pow(k))]));
+    Problem {
+        data,
+        graph: Graph::complete(MEMBERS as usize).expect("a graph"),
+        loss: Loss::Squared,
+        regularization: Regularization::Constant(0.1),
+        trade_off: 1.0,
+        points_max: 1.0,
+    }
+}
+
+fn counts(sum: f64) -> Vec<u32> {
+    (0..MEMBERS).map(|k| (sum as u64 / 16u64.pow(k) % 16) as u32).collect()
+}
+
+fn ring(timeout: f64, law: Option<Event>) -> OfLabels {
+    let range = (0.0, f64::from(16u32.pow(MEMBERS - 1)));
+    let (noise, reveal) = (Noise::One, Reveal::Broadcast);
+    let config = RingConfig { members: MEMBERS, rounds: ROUNDS, range, law, noise, reveal, timeout };
+    OfLabels(Ring::new(config).expect("a ring"))
+}
+
+fn plan(law: Event) -> Arc<Plan> {
+    let steps = || vec![law; ROUNDS as usize];
+    let tracks = vec![(Track::Token, steps()), (Track::Reissues, steps())];
+    Arc::new(Plan::with_tracks(tracks, f64::INFINITY, 0.5, &Sum).expect("any budget"))
+}
+
+type Peer<'w> = support::world::Peer<'w, OfLabels>;
+
+/// Whether a peer is up, has the sum, and has nothing left to say.
+fn has_ended(peer: &Peer<'_>) -> bool {
+    peer.node.as_ref().is_some_and(|node| node.is_done() && node.is_delivered())
+}
+
+fn state<'p>(peer: &'p Peer<'_>) -> &'p State {
+    peer.node.as_ref().and_then(Node::state).expect("awake")
+}
+
+/// A whole life; the counts of each member in the sum.
+fn life<'w>(
+    ring: &'w OfLabels,
+    problem: &'w Problem,
+    kills: &[Kill],
+    weather: (Weather, u64, u64),
+) -> World<'w, OfLabels> {
+    let (weather, rounds, seed) = weather;
+    let mut world = World::new(ring, problem, None, kills, seed);
+    // Most of what a member of a ring says holds nothing of its own.
+    (world.weather, world.free) = (weather, 1_000);
+    world.run(rounds, 2_000, |world| world.peers.iter().all(has_ended));
+    let again: u32 = world.peers.iter().map(|peer| state(peer).counts().1).sum();
+    for peer in &world.peers {
+        let counts = counts(state(peer).sum().expect("it has ended"));
+        let missing: u32 = counts.iter().map(|count| ROUNDS.checked_sub(*count).expect("nobody counts twice")).sum();
+        assert!(missing <= again, "{counts:?} after {again} reissues");
+    }
+    world
+}
+
+fn died<A: Algorithm>(world: &World<'_, A>) -> u64 {
+    world.peers.iter().map(|peer| peer.deaths).sum()
+}
+
+fn reissues(world: &World<'_, OfLabels>) -> u32 {
+    world.peers.iter().map(|peer| state(peer).counts().1).sum()
+}
+
+/// With a time-out far beyond any absence nobody is given up, and with a short one many are.
+#[test]
+fn a_token_is_neither_lost_nor_doubled_whenever_a_peer_dies() {
+    let problem = problem();
+    for (timeout, is_patient) in [(1e6, true), (3.0, false)] {
+        let ring = ring(timeout, None);
+        let live = |kills: &[Kill]| life(&ring, &problem, kills, (RAIN, 15, 1));
+        let calm = live(&[]);
+        let kills: Vec<Kill> = if is_soak() {
+            let all = calm.deaths(0..5, 1).into_iter();
+            all.flat_map(|kill| Tail::ALL.map(|tail| Kill { tail, ..kill })).collect()
+        } else {
+            calm.deaths(0..5, if is_patient { 2 } else { 3 })
+        };
+        let (mut deaths, mut again) = (0, 0);
+        for kill in &kills {
+            let world = live(std::slice::from_ref(kill));
+            (deaths, again) = (deaths + died(&world), again + reissues(&world));
+        }
+        println!("ring, time-out {timeout}: {} kill points, {deaths} deaths, {again} reissues", kills.len());
+        assert!(kills.len() >= if is_soak() { 2_500 } else { 150 }, "{}", kills.len());
+        assert!(deaths * 10 >= kills.len() as u64 * 7, "{deaths} of {}", kills.len());
+        assert_eq!(is_patient, again == 0, "{again}");
+    }
+}
+
+/// Many deaths in one life; the charges of each member are those of its contributions, and on its disk before anything leaves.
+#[test]
+fn a_private_token_is_charged_once_for_each_round_in_any_storm() {
+    let (problem, law) = (problem(), Event::Gaussian { noise_multiplier: 2.0 });
+    let (ring, plan) = (ring(1e6, Some(law)), plan(law));
+    let storm = Weather { loss: 0.2, replay: 0.3, death: 0.15 };
+    let lives = if is_soak() { 1_000 } else { 40 };
+    let mut deaths = 0;
+    for seed in 0..lives {
+        let mut world = World::new(&ring, &problem, Some(plan.clone()), &[], seed);
+        (world.weather, world.free) = (storm, 1_000);
+        world.run(25, 2_000, |world| world.peers.iter().all(has_ended));
+        deaths += died(&world);
+        let sum = state(&world.peers[0]).sum();
+        for peer in &world.peers {
+            let node = peer.node.as_ref().expect("up");
+            let charges: Vec<_> = node.ledger().charges().map(|charge| (charge.track, charge.count)).collect();
+            assert_eq!(charges, [(Track::Token, u64::from(ROUNDS))]);
+            assert_eq!(state(peer).sum(), sum, "all learn the same");
+        }
+    }
+    println!("ring: {deaths} deaths in {lives} private storms");
+    assert!(deaths > 5 * lives, "{deaths}");
+}
+
+#[test]
+fn the_others_end_without_a_member_that_is_gone_for_good() {
+    let (problem, ring) = (problem(), ring(6.0, None));
+    for gone in 1..MEMBERS as usize {
+        for when in [0, 1, 2, 3, 5] {
+            let mut world = World::new(&ring, &problem, None, &[], 3 + when);
+            world.free = 1_000;
+            (0..2 + when).for_each(|_| world.round());
+            world.kill(gone, Tail::Cached);
+            world.peers[gone].down = u32::MAX;
+            let others = |world: &World<'_, OfLabels>| {
+                let mut all = world.peers.iter().enumerate().filter(|(k, _)| *k != gone);
+                all.all(|(_, peer)| peer.node.as_ref().is_some_and(Node::is_done))
+            };
+            world.run(0, 500, others);
+            for (k, peer) in world.peers.iter().enumerate().filter(|(k, _)| *k != gone) {
+                let counts = counts(state(peer).sum().expect("it has ended"));
+                assert!(counts.iter().all(|count| *count <= ROUNDS), "{counts:?}");
+                let full = counts.iter().enumerate().all(|(k, count)| k == gone || *count == ROUNDS);
+                assert!(full, "without {gone}, after {when} rounds, member {k}: {counts:?}");
+            }
+        }
+    }
+}
