@@ -6,6 +6,7 @@
 //! letter costs more than solving a system. Both have the same minimum, and neither raises the objective.
 
 use super::Descent;
+use super::disclosure::Plain;
 use super::neighbours::NeighbourModels;
 use super::update::{Stepped, Terms, View, alpha, descend, equation_4};
 use crate::config::{ConfigError, positive};
@@ -89,6 +90,7 @@ pub enum Block {
 impl Descent for ExactDescent {
     type Block = Block;
     type Saved = ();
+    type Disclosed = Plain;
 
     fn block(&self, shard: Shard<'_>) -> Block {
         let weight = self.trade_off * shard.confidence;
@@ -101,12 +103,12 @@ impl Descent for ExactDescent {
         }
     }
 
-    fn starts_at_zero(&self) -> bool {
-        self.start == Start::Zero
+    fn disclosed(&self, shard: Shard<'_>) -> Plain {
+        Plain::new(solitary_model(&shard).into())
     }
 
-    fn alone(&self, shard: Shard<'_>) -> Option<Box<[f64]>> {
-        Some(solitary_model(&shard).into())
+    fn starts_at_zero(&self) -> bool {
+        self.start == Start::Zero
     }
 
     fn first(
@@ -130,7 +132,7 @@ impl Descent for ExactDescent {
         view: View<'_, 'm, N>,
         gate: &mut Gate,
     ) -> Result<Option<Stepped<'m>>, Exhausted> {
-        let View { theta, neighbours, model, gradient } = view;
+        let View { theta, neighbours, model, gradient, .. } = view;
         if neighbours.count() == 0 {
             return Ok(None);
         }
@@ -153,7 +155,7 @@ impl Descent for ExactDescent {
             }
         };
         // PRIVACY: the exact model, to everyone: epsilon = infinity.
-        Ok(Some(Stepped { model: gate.reveal(&*model)?, moved }))
+        Ok(Some(Stepped { model: gate.reveal(&*model)?, moved, is_update: true }))
     }
 
     fn save(&self, _block: &Block) {}

@@ -7,10 +7,11 @@
 
 use super::Descent;
 use super::PrivateCoordinateDescent;
-use super::disclosure::{Disclosed, Disclosure, InTurns, PrivateDescentByLettersConfig};
+use super::disclosure::{Disclosed, InTurns, PrivateDescentByLettersConfig};
 use super::exact::{BlockStep, ExactDescent, Start};
 use super::letter::ModelLetter;
 use super::neighbours::{Copied, Copies};
+use super::noise::PrivateDescent;
 use super::update::{Stepped, View};
 use crate::config::ConfigError;
 use crate::personal::graph::{Learner, Origin, Standing, Turn};
@@ -35,10 +36,10 @@ impl ByLetters<ExactDescent> {
     }
 }
 
-impl ByLetters<InTurns> {
+impl ByLetters<PrivateDescent> {
     /// Checks the hyper-parameters; those of the descent have been checked.
     pub fn new(descent: PrivateCoordinateDescent, config: PrivateDescentByLettersConfig) -> Result<Self, ConfigError> {
-        InTurns::new(descent.into_descent(), config).map(ByLetters)
+        Ok(ByLetters(descent.into_descent().in_turns(InTurns::new(config)?)))
     }
 }
 
@@ -54,7 +55,7 @@ pub struct State<B, M> {
 }
 
 /// The state of an agent of this descent.
-type StateOf<D> = State<<D as Disclosure>::Block, <D as Disclosure>::Disclosed>;
+type StateOf<D> = State<<D as Descent>::Block, <D as Descent>::Disclosed>;
 
 impl<B, M> State<B, M> {
     /// The neighbours, the weights of the edges to them, and their models where they have been heard.
@@ -63,13 +64,13 @@ impl<B, M> State<B, M> {
     }
 }
 
-impl<D: Disclosure> Learner for ByLetters<D> {
+impl<D: Descent> Learner for ByLetters<D> {
     type State = StateOf<D>;
     type Letter<'a> = ModelLetter<'a>;
     const ORIGIN: Origin = D::Disclosed::ORIGIN;
 
     fn enter(&self, shard: Shard<'_>) -> StateOf<D> {
-        let (block, disclosed) = self.0.enter(shard);
+        let (block, disclosed) = (self.0.block(shard), self.0.disclosed(shard));
         State { block, disclosed, version: 0, neighbours: Copies::default() }
     }
 
@@ -77,14 +78,14 @@ impl<D: Disclosure> Learner for ByLetters<D> {
         if cx.peers.is_empty() {
             return Ok(());
         }
-        if let Some(first) = self.0.descent().first(&mut me.block, shard, cx.gate)? {
-            me.disclosed.become_model(first.as_ref().map(|first| &**first));
+        if let Some(first) = self.0.first(&mut me.block, shard, cx.gate)? {
+            me.disclosed.become_model(first.as_ref().map(|first| &**first), false);
         }
         Ok(())
     }
 
     fn turn(&self, me: &mut StateOf<D>, shard: Shard<'_>, turn: Turn, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
-        self.0.turn(&mut me.block, &mut me.disclosed, shard, turn, cx.gate)
+        self.0.turn(&me.block, &mut me.disclosed, shard, turn, cx.gate)
     }
 
     fn learn(&self, me: &mut StateOf<D>, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
@@ -92,13 +93,14 @@ impl<D: Disclosure> Learner for ByLetters<D> {
             cx.outbox.send(neighbour.peer, D::Disclosed::ask(cx.gate)?);
         }
         let view = View::new(me.disclosed.model(), Copied::new(&me.neighbours), cx.scratch);
-        let Some(Stepped { model, moved }) = self.0.descent().step(&mut me.block, shard, view, cx.gate)? else {
+        let view = View { may_update: me.disclosed.may_update(), ..view };
+        let Some(Stepped { model, moved, is_update }) = self.0.step(&mut me.block, shard, view, cx.gate)? else {
             return Ok(Activity { moved: 0.0 });
         };
         me.version += 1;
         let letter = ModelLetter::of(model, me.version);
         me.neighbours.iter().for_each(|neighbour| cx.outbox.send(neighbour.peer, letter));
-        me.disclosed.become_model(model);
+        me.disclosed.become_model(model, is_update);
         Ok(Activity { moved })
     }
 
@@ -132,21 +134,19 @@ impl<D: Disclosure> Learner for ByLetters<D> {
     }
 
     fn save(&self, me: &StateOf<D>, out: &mut Vec<u8>) {
-        let descent = self.0.descent().save(&me.block);
-        let disclosed = self.0.save(&me.block, &me.disclosed);
-        saved::write(&(me.disclosed.model(), me.version, &me.neighbours, descent, disclosed), out);
+        let (block, disclosed) = (self.0.save(&me.block), me.disclosed.save());
+        saved::write(&(me.disclosed.model(), me.version, &me.neighbours, block, disclosed), out);
     }
 
     fn resume(&self, saved: &[u8], shard: Shard<'_>, peers: Peers<'_>) -> Result<StateOf<D>, CannotResume> {
         type Saved<D> =
-            (Box<[f64]>, u64, Copies, <<D as Disclosure>::Descent as Descent>::Saved, <D as Disclosure>::Saved);
-        let (model, version, neighbours, descent, disclosed): Saved<D> = saved::read(saved)?;
+            (Box<[f64]>, u64, Copies, <D as Descent>::Saved, <<D as Descent>::Disclosed as Disclosed>::Saved);
+        let (model, version, neighbours, block, disclosed): Saved<D> = saved::read(saved)?;
         let p = shard.points.dimension;
         saved::check(saved::is_vector(&model, p) && saved::is_count(version))?;
         neighbours.check(p, peers)?;
-        let mut block = self.0.descent().resume(descent, shard, peers, Neighbours::Same)?;
-        let disclosed = self.0.resume(disclosed, model, &mut block)?;
-        Ok(State { block, disclosed, version, neighbours })
+        let block = self.0.resume(block, shard, peers, Neighbours::Same)?;
+        Ok(State { block, disclosed: Disclosed::resume(disclosed, model)?, version, neighbours })
     }
 
     fn model<'a>(&self, me: &'a StateOf<D>) -> &'a [f64] {

@@ -32,6 +32,8 @@ pub use letter::ModelLetter;
 pub use noise::{PrivateCoordinateDescentConfig, WarmStart};
 
 use crate::Shard;
+use crate::personal::graph::Turn;
+use disclosure::Disclosed;
 use neighbours::NeighbourModels;
 use serde::{Serialize, de::DeserializeOwned};
 use sottovoce_core::{CannotResume, Neighbours, Peers};
@@ -45,7 +47,7 @@ pub type PrivateCoordinateDescent = posts::ByPosts<noise::PrivateDescent>;
 /// Coordinate descent for neighbours that come and go.
 pub type DescentByLetters = letters::ByLetters<exact::ExactDescent>;
 /// Private coordinate descent for neighbours that come and go.
-pub type PrivateDescentByLetters = letters::ByLetters<disclosure::InTurns>;
+pub type PrivateDescentByLetters = letters::ByLetters<noise::PrivateDescent>;
 
 /// What an agent does with its data at a wake, and what of it leaves.
 pub trait Descent: Sync {
@@ -53,15 +55,17 @@ pub trait Descent: Sync {
     type Block: Send;
     /// What of that it must find again.
     type Saved: Serialize + DeserializeOwned + Default;
+    /// An agent's model and loss, as others may know them.
+    type Disclosed: Disclosed;
 
     /// The block of an agent that enters.
     fn block(&self, shard: Shard<'_>) -> Self::Block;
 
+    /// The model of an agent that has said nothing, and what others may know of it.
+    fn disclosed(&self, shard: Shard<'_>) -> Self::Disclosed;
+
     /// Whether everyone knows that models start at zero.
     fn starts_at_zero(&self) -> bool;
-
-    /// The model of an agent that has nobody to learn with; none where that must not be known, and stays zero.
-    fn alone(&self, shard: Shard<'_>) -> Option<Box<[f64]>>;
 
     /// The model that an agent enters with, if it says one.
     fn first(
@@ -70,6 +74,18 @@ pub trait Descent: Sync {
         shard: Shard<'_>,
         gate: &mut Gate,
     ) -> Result<Option<Released<Box<[f64]>>>, Exhausted>;
+
+    /// Where a graph is learned, too: whose turn it is.
+    fn turn(
+        &self,
+        _block: &Self::Block,
+        _disclosed: &mut Self::Disclosed,
+        _shard: Shard<'_>,
+        _turn: Turn,
+        _gate: &mut Gate,
+    ) -> Result<(), Exhausted> {
+        Ok(())
+    }
 
     /// One step; none where nothing moves.
     fn step<'m, N: NeighbourModels>(

@@ -23,11 +23,13 @@
 //! every wake.
 
 use super::Descent;
+use super::disclosure::{InTurns, Paid};
 use super::neighbours::{NeighbourModels, Pull};
 use super::update::{Stepped, Terms, View, alpha, combine, equation_4};
 use super::warm_start::LocalSteps;
 use crate::config::{ConfigError, moderate, positive};
 use crate::kernel::{self, Arithmetic, Simd};
+use crate::personal::graph::Turn;
 use crate::reference::propagation::neighbours_share;
 use crate::vector::{largest_difference, norm};
 use crate::{Loss, Points, Shard, saved};
@@ -87,6 +89,8 @@ pub struct PrivateDescent {
     pub(super) smoothness: f64,
     /// How the local models of a warm start are computed.
     pub(super) local: Option<LocalSteps>,
+    /// Where the graph is learned, too: turns and losses.
+    turns: Option<InTurns>,
 }
 
 impl PrivateDescent {
@@ -110,7 +114,12 @@ impl PrivateDescent {
             local = Some(LocalSteps::new(config.loss, config.feature_bound, warm.regularization)?);
         }
         let smoothness = curvature * config.feature_bound * config.feature_bound;
-        Ok(PrivateDescent { config, smoothness, local })
+        Ok(PrivateDescent { config, smoothness, local, turns: None })
+    }
+
+    /// The same by turns with a graph that is learned.
+    pub fn in_turns(self, turns: InTurns) -> Self {
+        PrivateDescent { turns: Some(turns), ..self }
     }
 
     /// g_i + eta at theta, by the next step of the plan, from zeroed memory.
@@ -180,10 +189,6 @@ pub struct Block {
     mended: Option<Box<[f64]>>,
     /// theta~_i and the wakes of propagation that are left.
     warm: Option<(Released<Box<[f64]>>, u32)>,
-    /// Updates made.
-    pub(super) updates: u64,
-    /// How many it may have made by now. The plan is a limit of its own.
-    pub(super) quota: u64,
 }
 
 impl Block {
@@ -197,6 +202,7 @@ impl Descent for PrivateDescent {
     type Block = Block;
     /// theta~_i and the wakes of propagation that are left.
     type Saved = Option<(Box<[f64]>, u32)>;
+    type Disclosed = Paid;
 
     fn block(&self, shard: Shard<'_>) -> Block {
         let PrivateCoordinateDescentConfig { trade_off, clip, norm, .. } = self.config;
@@ -211,18 +217,16 @@ impl Descent for PrivateDescent {
             limits: points.iter().map(limit).collect(),
             mended,
             warm: None,
-            updates: 0,
-            quota: u64::MAX,
         }
+    }
+
+    /// Zero: a model of its data is what the plan pays for.
+    fn disclosed(&self, _shard: Shard<'_>) -> Paid {
+        Paid::zero(self.config.dimension)
     }
 
     fn starts_at_zero(&self) -> bool {
         true
-    }
-
-    /// Nothing: a model of its own is what the plan pays for.
-    fn alone(&self, _shard: Shard<'_>) -> Option<Box<[f64]>> {
-        None
     }
 
     fn first(
@@ -237,6 +241,17 @@ impl Descent for PrivateDescent {
         Ok(Some(first))
     }
 
+    fn turn(
+        &self,
+        block: &Block,
+        disclosed: &mut Paid,
+        shard: Shard<'_>,
+        turn: Turn,
+        gate: &mut Gate,
+    ) -> Result<(), Exhausted> {
+        self.turns.as_ref().map_or(Ok(()), |turns| turns.turn(disclosed, block.mend(shard), turn, gate))
+    }
+
     #[inline]
     fn step<'m, N: NeighbourModels>(
         &self,
@@ -245,11 +260,12 @@ impl Descent for PrivateDescent {
         view: View<'_, 'm, N>,
         gate: &mut Gate,
     ) -> Result<Option<Stepped<'m>>, Exhausted> {
-        let View { theta, neighbours, model, gradient } = view;
+        let View { theta, neighbours, model, gradient, may_update } = view;
         let Pull { own, each } = neighbours.mean(1.0);
         // PRIVACY: the models, own and others', have been released; weights and degrees follow from the graph or from letters about it, and
         // mu, c_i, lambda_i and alpha_i from the task and m_i.
         let terms = Terms { theta, neighbours, factors: [own, each, 0.0], model };
+        let mut is_update = false;
         let new = if let Some((warm, left)) = block.warm.as_mut().filter(|(_, left)| *left > 0) {
             // Theta_i <- share sum_j W_ij/D_ii Theta_j + (1 - share) theta~_i
             let share = neighbours_share(self.config.warm.map_or(1.0, |warm| warm.trade_off), shard.confidence);
@@ -263,9 +279,9 @@ impl Descent for PrivateDescent {
         } else if shard.points.is_empty() {
             // Theta_i <- sum_j W_ij/D_ii Theta_j: nothing private in it.
             Public::declare(combine(terms, gradient)).into()
-        } else if block.updates < block.quota && gate.next().is_some() {
+        } else if may_update && gate.next().is_some() {
             let noisy = self.release_gradient(block, shard, theta, gradient, gate)?;
-            block.updates += 1;
+            is_update = true;
             let (alpha, weight) = (block.alpha, self.config.trade_off * shard.confidence);
             let pull = Pull { own: alpha * own, each: alpha * each };
             // Equation (6) is equation (4) with a noisy mean of gradients.
@@ -275,7 +291,7 @@ impl Descent for PrivateDescent {
             return Ok(None);
         };
         let moved = largest_difference(new.as_ref().into_inner(), theta);
-        Ok(Some(Stepped { model: new, moved }))
+        Ok(Some(Stepped { model: new, moved, is_update }))
     }
 
     fn save(&self, block: &Block) -> Self::Saved {

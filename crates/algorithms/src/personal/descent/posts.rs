@@ -3,6 +3,7 @@
 //! The model of an agent is its own last post, kept by the driver. The state of exact descent is two numbers.
 
 use super::Descent;
+use super::disclosure::Disclosed;
 use super::exact::{CoordinateDescentConfig, ExactDescent};
 use super::neighbours::Posted;
 use super::noise::{PrivateCoordinateDescentConfig, PrivateDescent};
@@ -48,7 +49,7 @@ impl ByPosts<PrivateDescent> {
 
 /// What an agent remembers besides its post.
 #[derive(Clone, Debug)]
-pub enum State<B> {
+pub enum State<B, M> {
     /// It has neighbours.
     Joined {
         /// What its steps need.
@@ -57,18 +58,18 @@ pub enum State<B> {
         inverse_degree: f64,
     },
     /// It has none: it keeps its model, never moves and never sends.
-    Alone(Option<Box<[f64]>>),
+    Alone(Box<M>),
 }
 
 impl<D: Descent> ByPosts<D> {
-    fn joined(block: D::Block, peers: Peers<'_>) -> State<D::Block> {
+    fn joined(block: D::Block, peers: Peers<'_>) -> State<D::Block, D::Disclosed> {
         State::Joined { block, inverse_degree: 1.0 / peers.weighted_degree() }
     }
 }
 
 impl<D: Descent> Algorithm for ByPosts<D> {
     type Data<'d> = Shard<'d>;
-    type State = State<D::Block>;
+    type State = State<D::Block, D::Disclosed>;
     type Letter<'a> = NoLetter;
 
     fn post_len(&self) -> usize {
@@ -77,7 +78,7 @@ impl<D: Descent> Algorithm for ByPosts<D> {
 
     fn start(&self, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<Self::State, Exhausted> {
         if cx.peers.is_empty() {
-            return Ok(State::Alone(self.descent.alone(shard)));
+            return Ok(State::Alone(Box::new(self.descent.disclosed(shard))));
         }
         let mut block = self.descent.block(shard);
         if let Some(first) = self.descent.first(&mut block, shard, cx.gate)? {
@@ -91,7 +92,7 @@ impl<D: Descent> Algorithm for ByPosts<D> {
         let (inverse_degree, unheard_at_zero) = (*inverse_degree, self.descent.starts_at_zero());
         let neighbours = Posted { peers: cx.peers, posts: cx.posts, inverse_degree, unheard_at_zero };
         let view = View::new(cx.posts.mine(), neighbours, cx.scratch);
-        let Some(Stepped { model, moved }) = self.descent.step(block, shard, view, cx.gate)? else {
+        let Some(Stepped { model, moved, .. }) = self.descent.step(block, shard, view, cx.gate)? else {
             return Ok(Activity { moved: 0.0 });
         };
         cx.outbox.post(model);
@@ -117,15 +118,15 @@ impl<D: Descent> Algorithm for ByPosts<D> {
     ) -> Result<Self::State, CannotResume> {
         let block = self.descent.resume(saved::read(saved)?, shard, cx.peers, neighbours)?;
         Ok(match cx.peers.is_empty() {
-            true => State::Alone(self.descent.alone(shard)),
+            true => State::Alone(Box::new(self.descent.disclosed(shard))),
             false => Self::joined(block, cx.peers),
         })
     }
 
     fn model<'a>(&self, me: &'a Self::State, posted: &'a [f64]) -> &'a [f64] {
         match me {
-            State::Alone(Some(model)) => model,
-            _ => posted,
+            State::Alone(disclosed) => disclosed.model(),
+            State::Joined { .. } => posted,
         }
     }
 }

@@ -32,6 +32,8 @@ pub struct View<'t, 'm, N> {
     pub model: &'m mut [f64],
     /// Zeros, for a gradient.
     pub gradient: &'m mut [f64],
+    /// Whether the agent's turn has an update left.
+    pub may_update: bool,
 }
 
 impl<'t, 'm, N> View<'t, 'm, N> {
@@ -40,7 +42,7 @@ impl<'t, 'm, N> View<'t, 'm, N> {
         scratch.clear();
         scratch.resize(2 * theta.len(), 0.0);
         let (model, gradient) = scratch.split_at_mut(theta.len());
-        View { theta, neighbours, model, gradient }
+        View { theta, neighbours, model, gradient, may_update: true }
     }
 }
 
@@ -50,6 +52,8 @@ pub struct Stepped<'m> {
     pub model: Released<&'m [f64]>,
     /// The largest change of a coordinate.
     pub moved: f64,
+    /// Whether the agent's data took part.
+    pub is_update: bool,
 }
 
 /// alpha_i, from a bound on the smoothness L_i^loc.
