@@ -165,7 +165,9 @@ fn only_cryptography_seals() {
 fn what_is_declared_public_is_listed_in_the_threat_model() {
     let threats = std::fs::read_to_string(root().join("THREATS.md")).expect("THREATS.md");
     for (path, text) in sources(&["crates"]) {
-        if text.contains("Public::declare(") || text.contains("gate.charge(") {
+        // The gate itself is where charges are made.
+        let outside = !path.ends_with("crates/privacy/src/gate.rs");
+        if text.contains("Public::declare(") || outside && text.contains("gate.charge(") {
             let name = path.file_name().expect("a name").to_string_lossy().into_owned();
             assert!(threats.contains(&name), "{name} lets something out by its word that THREATS.md does not list");
         }

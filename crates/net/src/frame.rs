@@ -103,6 +103,7 @@ pub struct Post<'a> {
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "an answer is made, sent and gone: there is one at a time")]
 pub enum Answer<'a> {
     /// To hello.
     Welcome {

@@ -41,7 +41,7 @@ fn step(k: u64) -> Step {
         wakes: k,
         events: 2 * k,
         time: k as f64 / 3.0,
-        alarm: (k % 2 == 0).then_some(k as f64),
+        alarm: k.is_multiple_of(2).then_some(k as f64),
         epoch: k / 5,
         last_number: 3 * k,
         ledger: Ledger::from_charges([charge]).expect("valid"),

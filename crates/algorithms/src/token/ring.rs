@@ -436,7 +436,7 @@ impl Wire<'_> for Letter {
         let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
         let (epoch, hop, silent) = (Epoch { count: word(1), issuer: word(5) }, long(9), word(17));
         let tau = f64::from_bits(long(21));
-        if !(tau.abs() <= NUMBER_MAX) {
+        if tau.is_nan() || tau.abs() > NUMBER_MAX {
             return Err(Reject::NotFinite);
         }
         match (bytes[0], hop, silent, tau.to_bits()) {

@@ -101,7 +101,7 @@ impl Algorithm for Courier {
         let Note { kind, number } = letter;
         match kind {
             LETTER => {
-                if number % 3 == 0 {
+                if number.is_multiple_of(3) {
                     let answer = cx.gate.reveal(Note { kind: ANSWER, number })?;
                     cx.outbox.send_durable(from, answer)?;
                 }
