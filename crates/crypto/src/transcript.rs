@@ -138,27 +138,33 @@ mod tests {
         }
     }
 
-    /// Moving a byte between label and data, between two appends, or from an append to a number changes the challenge.
-    #[test]
-    fn labels_lengths_and_kinds_are_bound() {
-        let calls: [fn(&mut Transcript); 8] = [
-            |t| t.append("ab", b"c"),
-            |t| t.append("a", b"bc"),
-            |t| t.append("abc", b""),
-            |t| (t.append("a", b"b"), t.append("c", b"")).0,
-            |t| t.append("a", &1_u64.to_le_bytes()),
-            |t| t.append_number("a", 1),
-            |t| t.append_scalars("a", [].iter()),
-            |t| t.append_scalars("a", [Scalar::ONE].iter()),
-        ];
-        let challenges = calls.map(|call| {
+    /// After each of these calls the challenge is another one.
+    fn all_differ(calls: &[&dyn Fn(&mut Transcript)]) {
+        let challenge = |call: &&dyn Fn(&mut Transcript)| {
             let mut transcript = Transcript::new("a", &context(1));
             call(&mut transcript);
             transcript.challenge("e")
-        });
+        };
+        let challenges: Vec<_> = calls.iter().map(challenge).collect();
         for (i, a) in challenges.iter().enumerate() {
             assert!(!challenges[..i].contains(a), "calls {i}");
         }
+    }
+
+    /// Moving a byte between label and data, between two appends, or from an append to a number changes the challenge.
+    #[test]
+    fn labels_lengths_and_kinds_are_bound() {
+        let calls: [&dyn Fn(&mut Transcript); 8] = [
+            &|t: &mut Transcript| t.append("ab", b"c"),
+            &|t: &mut Transcript| t.append("a", b"bc"),
+            &|t: &mut Transcript| t.append("abc", b""),
+            &|t: &mut Transcript| (t.append("a", b"b"), t.append("c", b"")).0,
+            &|t: &mut Transcript| t.append("a", &1_u64.to_le_bytes()),
+            &|t: &mut Transcript| t.append_number("a", 1),
+            &|t: &mut Transcript| t.append_scalars("a", [].iter()),
+            &|t: &mut Transcript| t.append_scalars("a", [Scalar::ONE].iter()),
+        ];
+        all_differ(&calls);
     }
 
     /// Data that looks like the end of its frame and a second frame, as it would be written without the length of data or of a label.
@@ -173,14 +179,7 @@ mod tests {
         let longer_data = |t: &mut Transcript| t.append("a", b"xy");
         let calls: [&dyn Fn(&mut Transcript); 5] =
             [&two, &without_data_length, &without_label_length, &longer_label, &longer_data];
-        let challenges = calls.map(|call| {
-            let mut transcript = Transcript::new("a", &context(1));
-            call(&mut transcript);
-            transcript.challenge("e")
-        });
-        for (i, a) in challenges.iter().enumerate() {
-            assert!(!challenges[..i].contains(a), "calls {i}");
-        }
+        all_differ(&calls);
     }
 
     #[test]

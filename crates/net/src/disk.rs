@@ -138,6 +138,30 @@ impl Disk for Glance {
     }
 }
 
+/// A store in memory, that nobody comes back to: for audits and tests of nodes without a folder.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryDisk(pub Vec<u8>);
+
+impl Disk for MemoryDisk {
+    fn read(&mut self) -> io::Result<Vec<u8>> {
+        Ok(self.0.clone())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0 = bytes.to_vec();
+        Ok(())
+    }
+}
+
 fn read_log(folder: &Path, name: &str) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut file = match File::open(folder.join(name)) {

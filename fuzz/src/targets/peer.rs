@@ -4,38 +4,13 @@ use crate::Target;
 use sottovoce_algorithms::{Problem, Shard};
 use sottovoce_core::wire::Numbers;
 use sottovoce_core::{Algorithm, PeerId, Time};
-use sottovoce_net::disk::Disk;
+use sottovoce_net::disk::MemoryDisk;
 use sottovoce_net::frame::{Answer, Card, Evidence, Post, Question, Refusal, Seen, Stamp};
 use sottovoce_net::group::Group;
 use sottovoce_net::node::{Fault, Node, Rules};
 use sottovoce_net::store::Owner;
 use sottovoce_privacy::{Event, Plan, Sum};
-use std::io;
 use std::sync::Arc;
-
-/// A disk in memory.
-#[derive(Clone, Debug, Default)]
-pub struct Memory(pub Vec<u8>);
-
-impl Disk for Memory {
-    fn read(&mut self) -> io::Result<Vec<u8>> {
-        Ok(self.0.clone())
-    }
-
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0 = bytes.to_vec();
-        Ok(())
-    }
-}
 
 /// Whose store it is.
 pub fn owner() -> Owner {
@@ -79,7 +54,7 @@ pub struct Peer<'w, A: Algorithm> {
     shard: A::Data<'w>,
     problem: &'w Problem,
     rules: Rules,
-    node: Option<Node<'w, A, Memory>>,
+    node: Option<Node<'w, A, MemoryDisk>>,
     /// Numbers used by neighbours.
     used: u64,
     /// By agent: durable letters that were taken from it.
@@ -175,7 +150,7 @@ impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Target for Peer<'_, A> {
 
     fn restart(&mut self) {
         let (rules, group) = (self.rules.clone(), group(self.problem));
-        let opened = Node::open(self.algorithm, self.shard, group, rules, &owner(), Memory::default());
+        let opened = Node::open(self.algorithm, self.shard, group, rules, &owner(), MemoryDisk::default());
         let mut node = opened.expect("a new store");
         node.welcomed(PeerId(1), &welcome(PeerId(1), 0)).expect("a witness");
         node.wake(Time(1.0)).expect("awake");

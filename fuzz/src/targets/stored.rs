@@ -1,12 +1,12 @@
 //! A store whose bytes were damaged, or whose records were damaged and have digests that fit.
 
-use super::peer::{Memory, group, owner, rules, welcome};
+use super::peer::{group, owner, rules, welcome};
 use crate::Target;
 use sha2::{Digest, Sha256};
 use sottovoce_algorithms::{Problem, Shard};
 use sottovoce_core::wire::Numbers;
 use sottovoce_core::{Algorithm, PeerId, Time};
-use sottovoce_net::disk::Disk;
+use sottovoce_net::disk::{Disk, MemoryDisk};
 use sottovoce_net::frame::{Post, Question, Stamp};
 use sottovoce_net::node::{Node, Rules};
 use std::cell::RefCell;
@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 /// A disk that others may look at.
 #[derive(Clone, Debug, Default)]
-struct Shared(Rc<RefCell<Memory>>);
+struct Shared(Rc<RefCell<MemoryDisk>>);
 
 impl Disk for Shared {
     fn read(&mut self) -> io::Result<Vec<u8>> {
@@ -75,7 +75,7 @@ impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Target for Stores<'_, A> {
     fn feed(&mut self, input: &[u8]) -> bool {
         self.fed += 1;
         let bytes = if self.fed.is_multiple_of(2) { mended(input) } else { input.to_vec() };
-        let Some(mut node) = self.open(Memory(bytes)) else { return false };
+        let Some(mut node) = self.open(MemoryDisk(bytes)) else { return false };
         let last = node.last_number();
         if node.welcomed(PeerId(1), &welcome(PeerId(1), last)).is_ok() {
             let _ = node.wake(Time(1.0));

@@ -6,7 +6,7 @@
 use crate::network;
 use crate::peer::{group, owner, read_key, rules};
 use sottovoce_core::{Algorithm, PeerId, Time};
-use sottovoce_net::disk::Disk;
+use sottovoce_net::disk::MemoryDisk;
 use sottovoce_net::node::{Fault, LETTERS_MAX, Node, Outgoing};
 use sottovoce_net::transport::Identity;
 use sottovoce_privacy::Simulated;
@@ -15,7 +15,6 @@ use sottovoce_run::peer::{One, PeerFile, load, shares};
 use sottovoce_task::algorithms::{Access, Visitor, with_algorithm};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::load::Loaded;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// After so many wakes of each, peers are not waited for.
@@ -90,7 +89,7 @@ impl Visitor for OpenNext<'_> {
             group,
             rules,
             &owner,
-            Memory::default(),
+            MemoryDisk::default(),
         )
         .map_err(|fault| gives_up(file, &fault))?;
         let mut open: Vec<Box<dyn Talks + '_>> = open;
@@ -101,30 +100,6 @@ impl Visitor for OpenNext<'_> {
 
 fn gives_up(file: &PeerFile, fault: &Fault) -> Mistake {
     Mistake::file(&file.source, fault.to_string())
-}
-
-/// A store that nobody comes back to.
-#[derive(Default)]
-struct Memory(Vec<u8>);
-
-impl Disk for Memory {
-    fn read(&mut self) -> io::Result<Vec<u8>> {
-        Ok(self.0.clone())
-    }
-
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0 = bytes.to_vec();
-        Ok(())
-    }
 }
 
 /// A node, whatever its algorithm is.
@@ -145,7 +120,7 @@ trait Talks {
     fn end(&self) -> Overheard;
 }
 
-impl<A: Algorithm> Talks for Node<'_, A, Memory, Simulated> {
+impl<A: Algorithm> Talks for Node<'_, A, MemoryDisk, Simulated> {
     fn name(&self) -> &str {
         self.name_of(self.group().me)
     }

@@ -1,7 +1,7 @@
 //! How the owner asks a running peer: through `admin.json` in its folder, which holds an address on loopback and a token.
 
+use super::folder::replace;
 use serde::{Deserialize, Serialize};
-use sottovoce_net::disk::private;
 use sottovoce_net::status::Status;
 use sottovoce_task::error::Mistake;
 use std::io::{Read, Write};
@@ -41,17 +41,8 @@ pub struct AdminFile(PathBuf);
 impl AdminFile {
     /// Writes it, for the owner alone. Whoever holds the store may replace what a dead process left.
     pub fn write(folder: &Path, admin: &Admin) -> Result<Self, Mistake> {
-        let (file, new) = (folder.join(ADMIN_FILE), folder.join(format!("{ADMIN_FILE}.new")));
-        let text = serde_json::to_string(admin).expect("it is JSON") + "\n";
-        // A file with other permissions is not reused.
-        let _ = std::fs::remove_file(&new);
-        let written = private()
-            .write(true)
-            .create_new(true)
-            .open(&new)
-            .and_then(|mut opened| opened.write_all(text.as_bytes()))
-            .and_then(|()| std::fs::rename(&new, &file));
-        written.map_err(|error| Mistake::io(&file, "written", &error))?;
+        let file = folder.join(ADMIN_FILE);
+        replace(&file, &(serde_json::to_string(admin).expect("it is JSON") + "\n"))?;
         Ok(AdminFile(file))
     }
 }

@@ -7,7 +7,7 @@ use sottovoce_privacy::Ledger;
 use sottovoce_run::peer::{Heard, One, PeerFile, Recalled, Saved, load, load_without};
 use sottovoce_task::error::Mistake;
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub const KEY_FILE: &str = "peer.key";
 
@@ -24,6 +24,21 @@ pub fn write_key(file: &Path) -> Result<Identity, Mistake> {
     });
     written.map_err(|error| Mistake::io(file, "written", &error))?;
     Ok(identity)
+}
+
+/// Puts a text in place of a file, for the owner alone. A file with other permissions is not reused.
+pub fn replace(file: &Path, text: &str) -> Result<(), Mistake> {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".new");
+    let new = PathBuf::from(name);
+    let _ = std::fs::remove_file(&new);
+    let written = private()
+        .write(true)
+        .create_new(true)
+        .open(&new)
+        .and_then(|mut opened| opened.write_all(text.as_bytes()))
+        .and_then(|()| std::fs::rename(&new, file));
+    written.map_err(|error| Mistake::io(file, "written", &error))
 }
 
 /// Reads a key, unless others could read it too.

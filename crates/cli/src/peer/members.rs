@@ -1,13 +1,12 @@
 //! `sottovoce peer add` and `sottovoce peer remove`: who is a neighbour. The rest of the file, with its comments, stays as it is.
 
+use super::folder::replace;
 use super::init::parse_address;
 use crate::{Output, screen};
 use sottovoce_net::Key;
-use sottovoce_net::disk::private;
 use sottovoce_run::peer::{PEER_FILE, PeerFile, is_learned};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::task::Task;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
@@ -114,16 +113,4 @@ fn read(folder: &Path) -> Result<(String, PathBuf), Mistake> {
     let file = folder.join(PEER_FILE);
     let text = std::fs::read_to_string(&file).map_err(|error| Mistake::io(&file, "read", &error))?;
     Ok((text, file))
-}
-
-fn replace(file: &Path, text: &str) -> Result<(), Mistake> {
-    let new = file.with_extension("toml.new");
-    let _ = std::fs::remove_file(&new);
-    let written = private()
-        .write(true)
-        .create_new(true)
-        .open(&new)
-        .and_then(|mut opened| opened.write_all(text.as_bytes()))
-        .and_then(|()| std::fs::rename(&new, file));
-    written.map_err(|error| Mistake::io(file, "written", &error))
 }

@@ -298,13 +298,5 @@ fn keep_home(folder: &Path, file: &PeerFile, one: &One) -> Result<(), Mistake> {
     let header: Vec<String> = (0..home.len()).map(|k| format!("theta_{k}")).collect();
     let row: Vec<String> = home.iter().map(f64::to_string).collect();
     let text = format!("{}\n{}\n", header.join(","), row.join(","));
-    let (new, target) = (folder.join(format!("{HOME_FILE}.new")), folder.join(HOME_FILE));
-    let _ = std::fs::remove_file(&new);
-    let written = sottovoce_net::disk::private()
-        .write(true)
-        .create_new(true)
-        .open(&new)
-        .and_then(|mut opened| std::io::Write::write_all(&mut opened, text.as_bytes()))
-        .and_then(|()| std::fs::rename(&new, &target));
-    written.map_err(|error| Mistake::io(&target, "written", &error))
+    folder::replace(&folder.join(HOME_FILE), &text)
 }
