@@ -20,8 +20,6 @@ pub mod personal;
 mod problem;
 pub mod reference;
 mod saved;
-#[cfg(test)]
-mod saved_tests;
 pub mod stumps;
 mod survey;
 #[cfg(test)]

@@ -1,5 +1,3 @@
 //! What all agents' data say together: one estimate, the same for everyone in the end.
 
 pub mod gossip;
-#[cfg(test)]
-mod gossip_tests;

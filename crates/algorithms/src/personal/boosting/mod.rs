@@ -1,8 +1,6 @@
 //! Personalized boosting (thesis, section 2.2.2): Frank-Wolfe over combinations of base predictors.
 
 mod frank_wolfe;
-#[cfg(test)]
-mod frank_wolfe_tests;
 mod letter;
 mod sparse;
 

@@ -16,12 +16,8 @@ mod disclosure;
 mod exact;
 mod letter;
 mod letters;
-#[cfg(test)]
-mod letters_tests;
 mod neighbours;
 mod noise;
-#[cfg(test)]
-mod noise_tests;
 mod posts;
 mod update;
 mod warm_start;

@@ -3,8 +3,6 @@
 mod alternating;
 mod learner;
 mod learning;
-#[cfg(test)]
-mod learning_tests;
 mod letter;
 mod links;
 mod sorted_links;

@@ -346,3 +346,6 @@ impl Arithmetic for MeanGradient<'_> {
         out.iter_mut().for_each(|value| *value /= records);
     }
 }
+
+#[cfg(test)]
+mod tests;

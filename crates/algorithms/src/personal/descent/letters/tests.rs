@@ -1,7 +1,7 @@
 //! Private descent by letters as one agent runs it: its losses, its turns, and what leaves it.
 
-use super::disclosure::mean_centred_loss;
-use super::{
+use super::super::disclosure::mean_centred_loss;
+use super::super::{
     DescentByLetters, ModelLetter, PrivateCoordinateDescent, PrivateCoordinateDescentConfig, PrivateDescentByLetters,
     PrivateDescentByLettersConfig, WarmStart,
 };

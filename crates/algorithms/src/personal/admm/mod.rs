@@ -456,3 +456,6 @@ fn solve(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -367,3 +367,6 @@ impl<R: Regularizer> Algorithm for GraphLearning<R> {
         &me.model
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -426,3 +426,6 @@ fn send(kind: Kind, number: u64, mass: &[f64], to: PeerId, cx: &mut Cx<'_>) -> R
     cx.outbox.send(to, letter);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

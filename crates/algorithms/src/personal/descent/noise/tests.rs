@@ -1,6 +1,6 @@
 //! Tests of private coordinate descent, from its arithmetic outwards.
 
-use super::{
+use super::super::{
     CoordinateDescent, CoordinateDescentConfig, PrivateCoordinateDescent, PrivateCoordinateDescentConfig, Start,
     WarmStart,
 };

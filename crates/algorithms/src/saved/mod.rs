@@ -72,3 +72,6 @@ pub(crate) fn is_weight(weight: f64) -> bool {
 pub(crate) fn are_neighbours(peers: Peers<'_>, ids: impl Iterator<Item = PeerId> + Clone) -> bool {
     ids.clone().all(|id| peers.position(id).is_some()) && ids.clone().zip(ids.skip(1)).all(|(a, b)| a < b)
 }
+
+#[cfg(test)]
+mod tests;

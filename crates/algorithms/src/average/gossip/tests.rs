@@ -1,6 +1,6 @@
 //! Gossip averaging by hand, and on a hostile network.
 
-use super::gossip::{Goal, Gossip, GossipConfig, Kind, Letter, State};
+use super::{Goal, Gossip, GossipConfig, Kind, Letter, State};
 use crate::reference::statistic::{mean, sum};
 use crate::testing::{Mail, Network, normals};
 use crate::{Bounds, Dataset, Survey};

@@ -524,3 +524,6 @@ fn towards_zero(value: f64) -> f32 {
     let near = value as f32;
     if f64::from(near) > value { f32::from_bits(near.to_bits() - 1) } else { near }
 }
+
+#[cfg(test)]
+mod tests;

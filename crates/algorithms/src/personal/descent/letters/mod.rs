@@ -153,3 +153,6 @@ impl<D: Descent> Learner for ByLetters<D> {
         me.disclosed.model()
     }
 }
+
+#[cfg(test)]
+mod tests;

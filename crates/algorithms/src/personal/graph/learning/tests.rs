@@ -1,9 +1,9 @@
 //! Graph learning as one agent runs it, with mail that waits until the test delivers it.
 
-use super::alternating::{Alternating, Turns};
-use super::learning::{GraphLearning, GraphLearningConfig, Placed};
-use super::letter::GraphLetter;
-use super::links::Links;
+use super::super::alternating::{Alternating, Turns};
+use super::super::letter::GraphLetter;
+use super::super::links::Links;
+use super::{GraphLearning, GraphLearningConfig, Placed};
 use crate::Loss;
 use crate::joint::{Joint, LogDegree};
 use crate::personal::descent::DescentByLetters;
@@ -146,7 +146,7 @@ fn an_answer_nobody_asked_for_is_refused() {
     let (_, mail) = event(PeerId(0), 4, &mut gate, |cx| algorithm.on_wake(&mut state, placed, cx));
     let asked = mail[0].to;
     let mut answer = |from: PeerId, round: u64, model: &[f64]| {
-        let model = super::letter::Theta::Dense(sottovoce_core::wire::Numbers::Plain(model));
+        let model = super::super::letter::Theta::Dense(sottovoce_core::wire::Numbers::Plain(model));
         let letter = GraphLetter::Answer { round, as_of: 0, cost: 0.0, degree: 1.0, weight: 0.0, model };
         event(PeerId(0), 4, &mut gate, |cx| algorithm.on_letter(&mut state, placed, from, letter, cx)).0
     };

@@ -288,5 +288,4 @@ fn build_preconditioner(system: &System<'_>, curvature: &[f64], scheme: Scheme, 
 }
 
 #[cfg(test)]
-#[path = "central_tests.rs"]
 mod tests;
