@@ -1,6 +1,7 @@
 //! The project's own chores: `cargo xtask test`, `cargo xtask quick`, `cargo xtask mutants`, `cargo xtask walk-through`, `cargo xtask soak`, `cargo xtask bench`.
 
 mod mutants;
+mod page;
 mod programs;
 mod suite;
 mod walk_through;

@@ -1,6 +1,6 @@
 //! The odometer of a data source: charged before a task begins, and shown by `sottovoce privacy budget`.
 
-use crate::peer::owner;
+use crate::owner::owner;
 use crate::{Output, screen};
 use sottovoce_net::book::{self, BookError, BookFile, Key, Stamp, record_id};
 use sottovoce_net::disk::{FileDisk, Glance};

@@ -5,6 +5,7 @@ mod budget;
 mod data;
 mod demo;
 mod network;
+mod owner;
 mod peer;
 mod plan;
 mod privacy;

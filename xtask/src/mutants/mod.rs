@@ -9,7 +9,7 @@ mod show;
 
 pub use copy::COMMAND;
 
-use crate::walk_through;
+use crate::page;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
@@ -27,13 +27,10 @@ pub struct Mutant {
 }
 
 /// A change of one place of one file.
-pub struct Edit {
-    /// The file.
-    pub file: String,
-    /// What stands there, once.
-    pub find: String,
-    /// What shall stand there.
-    pub replace: String,
+struct Edit {
+    file: String,
+    find: String,
+    replace: String,
 }
 
 /// Who notices.
@@ -58,10 +55,16 @@ pub fn run(root: &Path, target: &Path, chosen: &[&str]) -> Result<(), String> {
 
 /// Makes the copy: the sources with all mutants, and with what the walk-through of CONTRIBUTING.md adds.
 pub fn copy(root: &Path, target: &Path) -> Result<PathBuf, String> {
-    let walk_through::Additions { edits, files } = walk_through::read(root)?;
+    let page::Additions { insertions, files } = page::read(root)?;
     let mut mutants = read(root)?;
-    mutants.push(Mutant { name: "walk-through".to_owned(), edits, shown: Vec::new() });
+    mutants.push(additions(insertions));
     copy::make(root, &target.join("mutants"), &mutants, &files)
+}
+
+/// What the walk-through adds to files that exist: no mistake, but changes like those of mutants.
+fn additions(insertions: Vec<page::Insertion>) -> Mutant {
+    let edit = |page::Insertion { file, find, replace }| Edit { file, find, replace };
+    Mutant { name: "walk-through".to_owned(), edits: insertions.into_iter().map(edit).collect(), shown: Vec::new() }
 }
 
 /// All mutants, in the order of their names.
@@ -144,8 +147,7 @@ mod tests {
     fn every_mutant_applies_exactly_once() {
         let mut mutants = read(root()).expect("readable mutants");
         assert!(mutants.len() >= 20, "{} mutants", mutants.len());
-        let walk_through::Additions { edits, .. } = walk_through::read(root()).expect("a page");
-        mutants.push(Mutant { name: "walk-through".to_owned(), edits, shown: Vec::new() });
+        mutants.push(additions(page::read(root()).expect("a page").insertions));
         copy::patched(root(), &mutants).unwrap_or_else(|error| panic!("{error}"));
         for mutant in &mutants {
             for shown in &mutant.shown {

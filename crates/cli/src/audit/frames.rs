@@ -4,7 +4,8 @@
 //! its type.
 
 use crate::network;
-use crate::peer::{group, owner, read_key, rules};
+use crate::owner::owner;
+use crate::peer::{group, read_key, rules};
 use sottovoce_core::{Algorithm, PeerId, Time};
 use sottovoce_net::disk::MemoryDisk;
 use sottovoce_net::node::{Fault, LETTERS_MAX, Node, Outgoing};

@@ -1,7 +1,8 @@
 //! What lies in a peer's folder: the secret key, and the store as its owner reads it.
 
+use crate::owner::owner;
 use sottovoce_net::disk::{Glance, private};
-use sottovoce_net::store::{Owner, Step, Store};
+use sottovoce_net::store::{Step, Store};
 use sottovoce_net::transport::Identity;
 use sottovoce_privacy::Ledger;
 use sottovoce_run::peer::{Heard, One, PeerFile, Recalled, Saved, load, load_without};
@@ -69,16 +70,6 @@ pub fn load_peer(file: &PeerFile) -> Result<One, Mistake> {
     match crate::budget::recorded(file, &one)?.filter(|charged| charged.has_ids()) {
         None => Ok(one),
         Some(charged) => load_without(file, &|id| charged.is_void(id)),
-    }
-}
-
-/// To whom the store of a peer belongs.
-pub fn owner(one: &One, identity: &Identity) -> Owner {
-    Owner {
-        key: identity.id().to_string(),
-        task: one.task,
-        data: one.data,
-        algorithm: one.loaded.task.algorithm.name.to_owned(),
     }
 }
 

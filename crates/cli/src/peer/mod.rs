@@ -10,7 +10,7 @@ mod start;
 mod status;
 
 pub use admin::{Admin, Asked};
-pub use folder::{KEY_FILE, kept, owner, read_key, write_key};
+pub use folder::{KEY_FILE, kept, read_key, write_key};
 pub use init::{PeerText, neighbour_snippet, peer_text};
 pub use start::{group, rules};
 

@@ -1,8 +1,9 @@
 //! `sottovoce peer start`.
 
 use super::admin::{Admin, AdminFile};
-use super::folder::{self, owner, read_key};
+use super::folder::{self, read_key};
 use super::init::{parse_address, warnings};
+use crate::owner::owner;
 use crate::{Output, budget};
 use sottovoce_core::{Algorithm, Wire};
 use sottovoce_net::admin::{Account, Admin as AdminServer, Ask};

@@ -11,5 +11,7 @@
 
 pub mod methods;
 pub mod split;
+#[cfg(test)]
+mod testing;
 pub mod tune;
 pub mod users;

@@ -94,8 +94,8 @@ fn search(sizes: Place, mut score: impl FnMut(Place) -> f64) -> (Place, f64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::methods::tests::{neighbourly, quick_pace};
     use super::super::split::{Rule, Split};
+    use super::super::testing::{neighbourly, quick_pace};
     use super::super::users::Users;
     use super::*;
     use sottovoce_algorithms::Dataset;

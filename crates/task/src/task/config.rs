@@ -76,7 +76,7 @@ config! {
         first_wakes: f64,
         model_wakes: f64,
         graph_wakes: f64,
-        model_step: ModelStep,
+        model_step: super::ModelStep,
         oracle: String,
         groups: String,
     }
@@ -200,14 +200,4 @@ pub(super) enum Start {
     Local,
     Zero,
     Warm,
-}
-
-/// What an agent does at a wake on its linear model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ModelStep {
-    /// A gradient step.
-    Gradient,
-    /// A Newton step.
-    Newton,
 }

@@ -1,7 +1,6 @@
 //! The values of the keys that only one algorithm reads.
 
-use super::Description;
-use crate::keys::Kind;
+use crate::keys::{Key, Kind};
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use toml::Value;
@@ -12,12 +11,10 @@ use toml::Value;
 pub struct Own(Vec<(String, Option<Value>)>);
 
 impl Own {
-    /// The values that belong to an algorithm, with its defaults; what other algorithms would read is left out.
-    pub(super) fn of(algorithm: &Description, written: Own) -> Self {
-        let values = algorithm.keys.iter().filter(|key| key.kind != Kind::Table);
-        let mut own = Own(values.map(|key| (key.path.to_owned(), written.get(key.path).cloned())).collect());
-        (algorithm.own_defaults)(&mut own);
-        own
+    /// The values of these keys among those that were written.
+    pub(super) fn of(keys: &[Key], written: Own) -> Self {
+        let values = keys.iter().filter(|key| key.kind != Kind::Table);
+        Own(values.map(|key| (key.path.to_owned(), written.get(key.path).cloned())).collect())
     }
 
     /// The value at a path.

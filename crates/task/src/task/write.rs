@@ -1,7 +1,7 @@
 //! From a [`Task`] back to a task file, with every key explicit; and the fingerprint of a task.
 
 use super::config::*;
-use super::{GraphSource, Task, Test, Threshold};
+use super::{Boosting, GraphSource, Home, Learned, Losses, Predictors, Privacy, Task, Test, Threshold, Warm};
 use crate::error::Mistake;
 use sha2::{Digest, Sha256};
 use sottovoce_algorithms::Regularization;
@@ -57,26 +57,7 @@ impl Task {
     }
 
     fn config(&self, path: &mut dyn FnMut(&Path) -> Result<String, Mistake>) -> Result<Config, Mistake> {
-        let mut data = DataConfig {
-            train: Some(path(&self.data.train.file)?),
-            agents: self.data.train.agents.as_deref().map(&mut *path).transpose()?,
-            dimension: self.data.dimension.map(|dimension| dimension as u32),
-            record: self.data.record.clone(),
-            normalize: Some(self.data.normalize),
-            feature_bound: self.data.feature_bound,
-            ..DataConfig::default()
-        };
-        match &self.data.test {
-            Test::Absent => {}
-            Test::File(test) => {
-                data.test = Some(path(&test.file)?);
-                data.test_agents = test.agents.as_deref().map(&mut *path).transpose()?;
-            }
-            Test::Split { share, seed } => {
-                data.split = Some(*share);
-                data.split_seed = Some(*seed);
-            }
-        }
+        let data = self.data_config(path)?;
         let faults = &self.faults;
         Ok(Config {
             name: Some(self.name.clone()),
@@ -128,6 +109,30 @@ impl Task {
                 self.privacy.map(|privacy| privacy.config(learned))
             },
         })
+    }
+
+    fn data_config(&self, path: &mut dyn FnMut(&Path) -> Result<String, Mistake>) -> Result<DataConfig, Mistake> {
+        let mut data = DataConfig {
+            train: Some(path(&self.data.train.file)?),
+            agents: self.data.train.agents.as_deref().map(&mut *path).transpose()?,
+            dimension: self.data.dimension.map(|dimension| dimension as u32),
+            record: self.data.record.clone(),
+            normalize: Some(self.data.normalize),
+            feature_bound: self.data.feature_bound,
+            ..DataConfig::default()
+        };
+        match &self.data.test {
+            Test::Absent => {}
+            Test::File(test) => {
+                data.test = Some(path(&test.file)?);
+                data.test_agents = test.agents.as_deref().map(&mut *path).transpose()?;
+            }
+            Test::Split { share, seed } => {
+                data.split = Some(*share);
+                data.split_seed = Some(*seed);
+            }
+        }
+        Ok(data)
     }
 
     fn graph_config(&self, path: &mut dyn FnMut(&Path) -> Result<String, Mistake>) -> Result<GraphConfig, Mistake> {
@@ -198,4 +203,77 @@ fn digest(path: &Path) -> Result<String, Mistake> {
     }
     let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(format!("sha256:{hex}"))
+}
+
+impl Privacy {
+    /// The section as it is written, with every key explicit.
+    fn config(&self, learned: bool) -> PrivacyConfig {
+        PrivacyConfig {
+            epsilon: Some(self.epsilon),
+            delta: Some(self.delta),
+            mechanism: Some(self.mechanism),
+            clip: Some(self.clip),
+            updates: Some(self.updates),
+            schedule: Some(self.schedule),
+            warm: self.warm.map(|Warm { epsilon, start }| WarmConfig {
+                epsilon: Some(epsilon),
+                regularization: Some(start.regularization),
+                radius: Some(start.radius),
+                trade_off: Some(start.trade_off),
+                wakes: Some(start.wakes),
+            }),
+            losses: match self.losses {
+                _ if !learned => None,
+                None => Some(LossesConfig::Off(false)),
+                Some(Losses { bound, share }) => {
+                    Some(LossesConfig::On(LossConfig { bound: Some(bound), share: Some(share) }))
+                }
+            },
+            home: match self.home {
+                None => Some(HomeConfig::Off(false)),
+                Some(Home::Automatic) => None,
+                Some(Home::Tuned { scale, trade_off }) => {
+                    Some(HomeConfig::Model(HomeModelConfig { scale: Some(scale), trade_off: Some(trade_off) }))
+                }
+            },
+            accountant: Some(self.accountant),
+            noise: Some(self.noise),
+        }
+    }
+}
+
+impl Boosting {
+    /// The section as it is written, with every key explicit.
+    fn config(&self) -> BoostingConfig {
+        BoostingConfig {
+            predictors: Some(match self.predictors {
+                Predictors::Stumps(count) => NumberOrWord::Integer(count.into()),
+                Predictors::Columns => NumberOrWord::Word("columns".to_owned()),
+            }),
+            range: self.range,
+            radius: Some(self.radius),
+            step: Some(self.step),
+            local_rounds: Some(self.local_rounds),
+        }
+    }
+}
+
+impl Learned {
+    /// Writes the graph's keys.
+    fn write(
+        &self,
+        graph: &mut GraphConfig,
+        path: &mut dyn FnMut(&std::path::Path) -> Result<String, Mistake>,
+    ) -> Result<(), Mistake> {
+        graph.sample = Some(self.sample);
+        graph.sparsity = Some(self.sparsity);
+        graph.strength = Some(self.strength);
+        graph.first_wakes = Some(self.turns.graph_first);
+        graph.model_wakes = Some(self.turns.models);
+        graph.graph_wakes = Some(self.turns.graph);
+        graph.model_step = Some(self.model_step);
+        graph.oracle = self.oracle.as_deref().map(&mut *path).transpose()?;
+        graph.groups = self.groups.as_deref().map(path).transpose()?;
+        Ok(())
+    }
 }

@@ -1,9 +1,18 @@
 //! From a task file as written to a [`Task`]: defaults, absolute paths, and what keys mean together.
 
+mod learned;
+mod privacy;
+
 use super::check::Lines;
 use super::config::{self, Config, DataConfig, FaultsConfig, GraphConfig, ModelConfig, RunConfig};
-use super::*;
+use super::{
+    Clock, Data, Description, Faults, GraphSource, GraphTask, Leaves, Model, Normalize, Own, Partition, Points,
+    Privacy, Run, Start, Task, Test, Threshold, Turns, WAKES_DEFAULT, WAKES_WITH_TOLERANCE, Wish, names_of,
+};
+use crate::error::Mistake;
 use crate::rows::Format;
+use sottovoce_algorithms::{Loss, Regularization};
+use std::path::{Path, PathBuf};
 
 pub(super) fn resolve(
     config: Config,
@@ -33,22 +42,7 @@ pub(super) fn resolve(
     let run_config = config.run.unwrap_or_default();
     let (tolerance, private) = (run_config.tolerance.is_some(), config.privacy.is_some());
     let wish = Wish { graph: &graph.source, model: &model, says_start: start.is_some(), private };
-    if let Some((key, what)) = (algorithm.refuses)(&wish) {
-        return Err(lines.mistake(key, what));
-    }
-    if private && !algorithm.leaves.can_be_private() {
-        let others = names_of(algorithms, |one| one.leaves.can_be_private());
-        let name = algorithm.name;
-        let what = format!("{name} sends exact models, so it cannot be private; accepted with [privacy]: {others}");
-        return Err(lines.mistake("algorithm", what));
-    }
-    if matches!(graph.source, GraphSource::Learned(_)) && algorithm.learned_graph.is_none() {
-        let others = names_of(algorithms, |one| one.learned_graph.is_some());
-        let name = algorithm.name;
-        let what =
-            format!("{name} needs a graph that is known; accepted with kind = \"learned\": algorithm = {others}");
-        return Err(lines.mistake("graph.kind", what));
-    }
+    check_algorithm(algorithm, &wish, algorithms, lines)?;
     learned::check(algorithm, &wish, start, tolerance, lines)?;
     let boosting = learned::boosting(config.boosting.unwrap_or_default(), algorithm, &graph.source, &model, lines)?;
     let privacy = match config.privacy {
@@ -72,7 +66,7 @@ pub(super) fn resolve(
         source: file.to_owned(),
         name: config.name.unwrap_or_else(|| "task".to_owned()),
         algorithm,
-        own: Own::of(algorithm, config.own),
+        own: own(algorithm, config.own),
         data,
         graph,
         model,
@@ -81,6 +75,39 @@ pub(super) fn resolve(
         run,
         privacy,
     })
+}
+
+/// Refuses what the algorithm cannot be combined with, and says which can.
+fn check_algorithm(
+    algorithm: &Description,
+    wish: &Wish<'_>,
+    algorithms: &[&Description],
+    lines: &Lines<'_>,
+) -> Result<(), Mistake> {
+    if let Some((key, what)) = (algorithm.refuses)(wish) {
+        return Err(lines.mistake(key, what));
+    }
+    if wish.private && !algorithm.leaves.can_be_private() {
+        let others = names_of(algorithms, |one| one.leaves.can_be_private());
+        let name = algorithm.name;
+        let what = format!("{name} sends exact models, so it cannot be private; accepted with [privacy]: {others}");
+        return Err(lines.mistake("algorithm", what));
+    }
+    if matches!(wish.graph, GraphSource::Learned(_)) && algorithm.learned_graph.is_none() {
+        let others = names_of(algorithms, |one| one.learned_graph.is_some());
+        let name = algorithm.name;
+        let what =
+            format!("{name} needs a graph that is known; accepted with kind = \"learned\": algorithm = {others}");
+        return Err(lines.mistake("graph.kind", what));
+    }
+    Ok(())
+}
+
+/// The values of an algorithm's own keys, with its defaults; what other algorithms would read is left out.
+fn own(algorithm: &Description, written: Own) -> Own {
+    let mut own = Own::of(algorithm.keys, written);
+    (algorithm.own_defaults)(&mut own);
+    own
 }
 
 struct Paths<'l> {
@@ -228,12 +255,8 @@ const GRAPH_PARAMETERS: &[(&str, &[&str])] = &[
     ("groups", &["learned"]),
 ];
 
-fn graph(config: GraphConfig, algorithm: &Description, paths: &Paths<'_>) -> Result<GraphTask, Mistake> {
-    let lines = paths.lines;
-    if config.edges.is_some() && config.kind.is_some() {
-        return Err(lines.mistake("graph.kind", "graph.edges and graph.kind are both given; accepted: one of them"));
-    }
-    let kind = config.kind.as_deref().unwrap_or("edges");
+/// Refuses a key that another kind of graph would read.
+fn check_parameters(kind: &str, config: &GraphConfig, lines: &Lines<'_>) -> Result<(), Mistake> {
     let given = [
         config.rows.is_some(),
         config.columns.is_some(),
@@ -260,6 +283,16 @@ fn graph(config: GraphConfig, algorithm: &Description, paths: &Paths<'_>) -> Res
             return Err(lines.mistake(&key, format!("{key} is for kind = \"{}\" only", kinds.join("\" or \""))));
         }
     }
+    Ok(())
+}
+
+fn graph(config: GraphConfig, algorithm: &Description, paths: &Paths<'_>) -> Result<GraphTask, Mistake> {
+    let lines = paths.lines;
+    if config.edges.is_some() && config.kind.is_some() {
+        return Err(lines.mistake("graph.kind", "graph.edges and graph.kind are both given; accepted: one of them"));
+    }
+    let kind = config.kind.as_deref().unwrap_or("edges");
+    check_parameters(kind, &config, lines)?;
     let required_path = |written: Option<String>, key: &str| paths.absolute(required(written, key, lines)?, key);
     let source = match kind {
         "edges" if config.edges.is_none() => {

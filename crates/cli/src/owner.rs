@@ -1,0 +1,15 @@
+//! Whose a store is.
+
+use sottovoce_net::store::Owner;
+use sottovoce_net::transport::Identity;
+use sottovoce_run::peer::One;
+
+/// To whom the store of a peer belongs.
+pub fn owner(one: &One, identity: &Identity) -> Owner {
+    Owner {
+        key: identity.id().to_string(),
+        task: one.task,
+        data: one.data,
+        algorithm: one.loaded.task.algorithm.name.to_owned(),
+    }
+}
