@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The most lines of a crate without its tests.
-const CRATE_LINES_MAX: usize = 9_000;
+/// The most lines of a crate without its tests: room for the families of algorithms that are still to come, and no more.
+const CRATE_LINES_MAX: usize = 16_000;
 
 /// The most lines of all files of one folder, without their tests.
 const FOLDER_LINES_MAX: usize = 4_000;

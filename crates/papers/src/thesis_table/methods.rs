@@ -364,7 +364,6 @@ mod tests {
     use super::super::testing::{neighbourly, quick_pace};
     use super::*;
     use sottovoce_algorithms::personal::boosting::step_bits;
-    use sottovoce_core::Coin;
 
     #[test]
     fn accuracy_counts_points_and_not_users() {

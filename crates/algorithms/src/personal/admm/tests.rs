@@ -1,7 +1,7 @@
 //! Gossip ADMM against its equations as the paper writes them, and its protocol against a hostile network.
 
-use super::{Admm, AdmmConfig, Inner, default_penalty};
 use super::super::exchange::{ExchangeKind, ExchangeLetter};
+use super::{Admm, AdmmConfig, Inner, default_penalty};
 use crate::reference::{
     central,
     local::{Proximal, solitary_models},

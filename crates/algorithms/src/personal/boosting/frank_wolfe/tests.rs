@@ -1,7 +1,7 @@
 //! Frank-Wolfe as one agent runs it, and with mail that waits until the test delivers it.
 
-use super::{FrankWolfe, FrankWolfeConfig, StepSize};
 use super::super::letter::{BoostingLetter, step_bits};
+use super::{FrankWolfe, FrankWolfeConfig, StepSize};
 use crate::boosting::{curvature, gap_block, gradient_block, value};
 use crate::personal::graph::Learner;
 use crate::testing::{Mail, Network, boosting_problem, everyone};
