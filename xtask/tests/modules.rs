@@ -142,7 +142,7 @@ impl Modules {
 
     /// The module where something is defined, also when another one hands it on.
     fn defined(&self, path: &Place, depth: usize) -> Option<Place> {
-        let at = (0..=path.len()).rev().find(|&at| self.uses.contains_key(&path[..at].to_vec()))?;
+        let at = (0..=path.len()).rev().find(|&at| self.uses.contains_key(&path[..at]))?;
         let module = path[..at].to_vec();
         let handed = path.get(at).and_then(|name| self.uses[&module].iter().find(|(_, alias)| alias == name));
         match handed {
