@@ -27,6 +27,17 @@ const SLOW: &[(&str, &str)] = &[
     ("sottovoce-cli", "private"),
 ];
 
+/// Programs whose peers keep time by the clock: they run after the others, one by one, so that nobody else's work makes their peers late.
+const ALONE: &[(&str, &str)] = &[
+    ("sottovoce-cli", "weather"),
+    ("sottovoce-cli", "network"),
+    ("sottovoce-cli", "killed"),
+    ("sottovoce-cli", "peer"),
+    ("sottovoce-cli", "limits"),
+    ("sottovoce-net", "crowd"),
+    ("sottovoce-net", "peers"),
+];
+
 /// Which tests to run.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Part {
@@ -53,12 +64,10 @@ pub fn run(part: Part) -> bool {
     }
     chosen.sort_by_key(|(place, _)| std::cmp::Reverse(*place));
     let (count, begun) = (chosen.len(), Instant::now());
-    let waiting = Mutex::new(chosen);
+    let (alone, together) = chosen.into_iter().partition(|(_, program)| is_in(ALONE, program).is_some());
     let workers = std::thread::available_parallelism().map_or(1, |count| count.get());
-    let failed: Vec<String> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(|| work(&waiting))).collect();
-        workers.into_iter().flat_map(|worker| worker.join().expect("a worker does not panic")).collect()
-    });
+    let mut failed = share_out(together, workers);
+    failed.extend(share_out(alone, 1));
     eprintln!("{count} programs of tests in {:.0} s", begun.elapsed().as_secs_f64());
     for name in &failed {
         eprintln!("FAILED tests: {name}");
@@ -66,10 +75,23 @@ pub fn run(part: Part) -> bool {
     failed.is_empty()
 }
 
+/// A program's place in a list.
+fn is_in(list: &[(&str, &str)], program: &Program) -> Option<usize> {
+    list.iter().position(|(package, target)| *package == program.package && *target == program.target)
+}
+
 /// A program's place among the slow ones; behind them if it is none.
 fn place(program: &Program) -> usize {
-    let slow = |(package, target): &(&str, &str)| *package == program.package && *target == program.target;
-    SLOW.iter().position(slow).unwrap_or(SLOW.len())
+    is_in(SLOW, program).unwrap_or(SLOW.len())
+}
+
+/// Runs programs, as many at a time as there are workers. Returns those that failed.
+fn share_out(programs: Vec<(usize, Program)>, workers: usize) -> Vec<String> {
+    let waiting = Mutex::new(programs);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(|| work(&waiting))).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("a worker does not panic")).collect()
+    })
 }
 
 /// Runs one waiting program after another, the last of the list first. Returns those that failed.
@@ -106,9 +128,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_slow_program_exists() {
+    fn every_program_of_the_lists_exists() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is inside the workspace");
-        for (package, target) in SLOW {
+        for (package, target) in SLOW.iter().chain(ALONE) {
             let folder = root.join("crates").join(package.trim_start_matches("sottovoce-")).join("tests");
             assert!(
                 folder.join(format!("{target}.rs")).exists() || folder.join(target).join("main.rs").exists(),

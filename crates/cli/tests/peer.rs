@@ -324,7 +324,7 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     says("peer start ann", "damaged");
     says("peer status ann", "damaged");
     fs::write(&log, &bytes).expect("written");
-    // An old backup: bob has seen more.
+    // An old backup: the budget knows that the store held more, before anyone is asked.
     ann.start();
     until("ann is back", || {
         let status = ann.status();
@@ -337,7 +337,7 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     let output = sottovoce(place, "peer start ann");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("rolled back"), "{said}");
+    assert!(said.contains("the store was put back"), "{said}");
 }
 
 /// The first two records of a store, which is how it looked after its first step: each is followed by its seal.
