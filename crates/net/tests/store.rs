@@ -7,7 +7,7 @@ use sottovoce_core::Coin;
 use sottovoce_net::disk::{Disk, FileDisk};
 use sottovoce_net::frame::Evidence;
 use sottovoce_net::store::{DurableLetter, Heard, Mail, Owner, Posted, SavedLetter, Stamped, Step, Store, StoreError};
-use sottovoce_privacy::{Charge, Event, Ledger};
+use sottovoce_privacy::{Charge, Event, Ledger, Sensitivity};
 use std::io;
 use support::{CrashDisk, Tail};
 
@@ -26,8 +26,10 @@ fn mail(turn: u64, first: u64) -> Mail {
 }
 
 fn step(k: u64) -> Step {
-    let charge =
-        Charge { sensitivity: Some(0.1 + 0.2), ..Charge::new(Event::Gaussian { noise_multiplier: 1.0 / 3.0 }, k + 1) };
+    let charge = Charge {
+        sensitivity: Sensitivity::new(0.1 + 0.2).ok(),
+        ..Charge::new(Event::Gaussian { noise_multiplier: 1.0 / 3.0 }, k + 1)
+    };
     let heard = Heard {
         key: "12D4".into(),
         post: Some((Evidence { number: k, hash: [k as u8; 32], ..Evidence::default() }, vec![k as f64; 5])),

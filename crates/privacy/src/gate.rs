@@ -1,6 +1,6 @@
 //! The only door through which numbers leave an agent.
 
-use crate::{Audience, Charge, Event, Ledger, Noise, Plan, Released, Track, noise::NoNoise};
+use crate::{Audience, Charge, Event, Ledger, Noise, Plan, Released, Sensitivity, Track, noise::NoNoise};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -145,7 +145,7 @@ impl<N: Noise + ?Sized> Gate<N> {
     ) -> Result<Released<&'v mut [f64]>, Exhausted> {
         let event = self.next_on(track).ok_or(Exhausted)?;
         check(event, values, sensitivity);
-        self.record(track, event, Some(sensitivity), audience);
+        self.record(track, event, sensitivity, audience);
         // PRIVACY: charged above. The plan holds no `Reveal`, so every step adds noise for this sensitivity.
         self.noise.perturb(event, sensitivity, values);
         Ok(Released::after_charge(values))
@@ -167,13 +167,14 @@ impl<N: Noise + ?Sized> Gate<N> {
             Some(_) => self.next_on(track).ok_or(Exhausted)?,
         };
         assert!(sensitivity.is_finite() && sensitivity > 0.0, "a sensitivity of {sensitivity}");
-        let sensitivity = self.plan.is_some().then_some(sensitivity);
         self.record(track, event, sensitivity, audience);
         Ok(Receipt(()))
     }
 
-    fn record(&mut self, track: Track, event: Event, sensitivity: Option<f64>, audience: Audience) {
+    fn record(&mut self, track: Track, event: Event, sensitivity: f64, audience: Audience) {
         self.done[track as usize] += u32::from(self.plan.is_some());
+        // An exact value has none.
+        let sensitivity = if self.plan.is_some() { Sensitivity::new(sensitivity).ok() } else { None };
         self.ledger.record(Charge { track, event, sensitivity, audience, count: 1 });
     }
 
@@ -290,7 +291,7 @@ mod tests {
         assert_eq!(values, [0.25; 4]);
         assert_eq!(gate.ledger().releases(), 3);
         let charge = *gate.ledger().charges().next().expect("an entry");
-        assert_eq!((charge.sensitivity, charge.count), (Some(0.5), 3));
+        assert_eq!((charge.sensitivity.map(Sensitivity::get), charge.count), (Some(0.5), 3));
     }
 
     #[test]
@@ -415,7 +416,11 @@ mod tests {
         assert_ne!(values, [7.5]);
         assert_eq!(gate.charge(Track::Token, 2.0, Audience::OneMember).map(drop), Err(Exhausted));
         assert_eq!(gate.charge(Track::Models, 2.0, Audience::OneMember).map(drop), Err(Exhausted));
-        let said: Vec<_> = gate.ledger().charges().map(|c| (c.track, c.audience, c.sensitivity, c.count)).collect();
+        let said: Vec<_> = gate
+            .ledger()
+            .charges()
+            .map(|c| (c.track, c.audience, c.sensitivity.map(Sensitivity::get), c.count))
+            .collect();
         assert_eq!(said, [(Track::Token, Audience::OneMember, Some(2.0), 2)]);
         let back = Gate::resumed(Some(plan), gate.ledger().clone(), Idealized::new(1, 0)).expect("the same plan");
         assert_eq!((back.next_on(Track::Token), back.next_on(Track::Reissues)), (None, Some(gaussian)));

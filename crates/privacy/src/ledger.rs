@@ -2,6 +2,8 @@
 
 use crate::{Audience, BadCharge, Event, Track};
 use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
+use std::num::NonZeroU64;
 
 /// Equal releases, and how many of them there were.
 ///
@@ -18,11 +20,42 @@ pub struct Charge {
     /// How far the value can move when one record is replaced, in the mechanism's norm. An exact value has none. Accountants do
     /// not read it: the noise multiplier says what it is worth.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sensitivity: Option<f64>,
+    pub sensitivity: Option<Sensitivity>,
     /// Who saw them.
     pub audience: Audience,
     /// How many equal releases this entry stands for.
     pub count: u64,
+}
+
+/// How far a value can move when one record is replaced: a finite number above zero. Its bits are never zero, so that no sensitivity at all takes no
+/// room of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(into = "f64")]
+pub struct Sensitivity(NonZeroU64);
+
+impl Sensitivity {
+    /// Refuses a number that no sensitivity is.
+    pub fn new(value: f64) -> Result<Self, BadCharge> {
+        let bits = NonZeroU64::new(value.to_bits()).filter(|_| value.is_finite() && value > 0.0);
+        bits.map(Sensitivity).ok_or(BadCharge::Parameter { parameter: "sensitivity", value })
+    }
+
+    /// As a number.
+    pub fn get(self) -> f64 {
+        f64::from_bits(self.0.get())
+    }
+}
+
+impl From<Sensitivity> for f64 {
+    fn from(sensitivity: Sensitivity) -> f64 {
+        sensitivity.get()
+    }
+}
+
+impl fmt::Debug for Sensitivity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(formatter)
+    }
 }
 
 /// A charge as it stands in a file. Other keys and doubled ones are refused: whoever reads a ledger must not take for granted what
@@ -99,7 +132,8 @@ impl TryFrom<Unchecked> for Charge {
 
     fn try_from(read: Unchecked) -> Result<Self, BadCharge> {
         let event = read.event()?;
-        let Unchecked { track, sensitivity, audience, count, .. } = read;
+        let Unchecked { track, audience, count, .. } = read;
+        let sensitivity = read.sensitivity.map(Sensitivity::new).transpose()?;
         Charge { track, event, sensitivity, audience, count }.check()
     }
 }
@@ -119,9 +153,6 @@ impl Charge {
     /// Refuses parameters that no mechanism has, and a count of zero.
     pub fn check(self) -> Result<Self, BadCharge> {
         self.event.check()?;
-        if let Some(value) = self.sensitivity.filter(|value| !(value.is_finite() && *value > 0.0)) {
-            return Err(BadCharge::Parameter { parameter: "sensitivity", value });
-        }
         if self.count == 0 { Err(BadCharge::Count { count: 0 }) } else { Ok(self) }
     }
 }
@@ -216,7 +247,7 @@ mod tests {
         ];
         for (event, line) in lines {
             let charge = Charge::new(event, 7);
-            let bounded = Charge { sensitivity: Some(0.5), ..charge };
+            let bounded = Charge { sensitivity: Sensitivity::new(0.5).ok(), ..charge };
             let bounded_line = line.replace(r#""audience""#, r#""sensitivity":0.5,"audience""#);
             assert_eq!(serde_json::to_string(&bounded).expect("valid"), bounded_line);
             let token = Charge { track: Track::Token, audience: Audience::OneMember, ..charge };

@@ -34,7 +34,7 @@ pub use account::{
 };
 pub use event::{Audience, BadCharge, Event, Track};
 pub use gate::{Exhausted, Gate, OtherPlan, Receipt};
-pub use ledger::{Charge, Ledger};
+pub use ledger::{Charge, Ledger, Sensitivity};
 pub use noise::{Exact, Idealized, NoEntropy, NoNoise, Noise, OsRandom, Secret, Simulated};
 pub use plan::{BadPlan, Plan};
 pub use released::{Public, Released};

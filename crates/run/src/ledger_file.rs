@@ -174,12 +174,12 @@ pub fn epsilons<'a>(ledgers: impl Iterator<Item = &'a Ledger>, delta: f64, accou
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sottovoce_privacy::{Event, Sum};
+    use sottovoce_privacy::{Event, Sensitivity, Sum};
 
     #[test]
     fn ledgers_read_back_as_they_were_written() {
         let charge = |noise_multiplier: f64, count| Charge {
-            sensitivity: Some(0.1 + 0.2),
+            sensitivity: Sensitivity::new(0.1 + 0.2).ok(),
             ..Charge::new(Event::Gaussian { noise_multiplier }, count)
         };
         let ledger = |charges: &[Charge]| Ledger::from_charges(charges.iter().copied()).expect("valid");
@@ -239,7 +239,8 @@ mod tests {
     fn equal_ledgers_are_accounted_for_once_and_alike() {
         let ledger = |count| {
             let charge = Charge::new(Event::Laplace { noise_multiplier: 10.0 }, count);
-            Ledger::from_charges([Charge { sensitivity: Some(count as f64), ..charge }]).expect("valid")
+            Ledger::from_charges([Charge { sensitivity: Sensitivity::new(count as f64).ok(), ..charge }])
+                .expect("valid")
         };
         let ledgers = [ledger(1), ledger(5), ledger(1), Ledger::default()];
         let found = epsilons(ledgers.iter(), 0.0, &Sum);

@@ -274,7 +274,7 @@ fn with_one_member_gone_for_good_no_window_is_without_anothers_noise() {
         };
         let mut gone = 0;
         for seed in 0..200 {
-            let faults = Faults { die: 0.15, until: 1e-9, ..Faults::default() };
+            let faults = Faults { die: 0.15, until: 0.0, ..Faults::default() };
             let mut run = place.run(&ring, &values, settings(seed, faults), recording);
             let dead: Vec<u32> = (0..members).filter(|&k| run.is_dead(PeerId(k))).collect();
             if dead.len() != 1 || dead[0] == 0 {
@@ -316,7 +316,7 @@ fn a_token_that_is_issued_again_has_noise_of_its_issuer_and_of_the_next() {
     };
     let mut seen = 0;
     for seed in 0..300 {
-        let faults = Faults { die: 0.15, until: 1e-9, ..Faults::default() };
+        let faults = Faults { die: 0.15, until: 0.0, ..Faults::default() };
         let mut run = place.run(&ring, &values, settings(seed, faults), recording);
         let dead: Vec<u32> = (0..members).filter(|&k| run.is_dead(PeerId(k))).collect();
         // In the middle, so that neither its predecessor nor its successor has any other reason to draw noise in the first round.

@@ -101,8 +101,9 @@ fn check_books(loaded: &Loaded, recorded: &[Witnessed], findings: &mut Findings)
     for (name, agent) in loaded.names.iter().zip(recorded) {
         let charged: u64 = agent.ledger.releases();
         let covered = agent.ledger.charges().all(|charge| {
-            let alike =
-                |release: &&Release| release.event == charge.event && Some(release.sensitivity) == charge.sensitivity;
+            let alike = |release: &&Release| {
+                release.event == charge.event && Some(release.sensitivity) == charge.sensitivity.map(f64::from)
+            };
             agent.releases.iter().filter(alike).count() as u64 == charge.count
         });
         if charged != agent.releases.len() as u64 || !covered {

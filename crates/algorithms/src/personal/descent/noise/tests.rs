@@ -209,7 +209,7 @@ fn mean_gradient(
     let keep = 1.0 - alpha - 2.0 * weight * regularization;
     let post = post.expect("a step");
     let gradient = post.iter().zip(theta).map(|(new, old)| (keep * old - new) / weight).collect();
-    (gradient, charge.sensitivity.expect("a bounded release"))
+    (gradient, charge.sensitivity.expect("a bounded release").get())
 }
 
 /// CHECK 02.h: replacing a record moves the clipped mean by at most the declared 2 B / m, adversarial records included.
@@ -249,7 +249,7 @@ fn warm_model(regularization: f64, problem: &Problem) -> (Vec<f64>, f64) {
     let (rows, me) = (Rows::zeros(2, problem.dimension()), PeerId(0));
     let (_, post) = event(problem, &rows, me, &mut gate, |cx| algorithm.start(problem.shard(me), cx));
     let charge = *gate.ledger().charges().next().expect("a release");
-    (post.expect("the warm start"), charge.sensitivity.expect("a bounded release"))
+    (post.expect("the warm start"), charge.sensitivity.expect("a bounded release").get())
 }
 
 /// CHECK 02.e: the empirical sensitivity of the warm start on 1000 random replace-one pairs is at most Delta_2.
