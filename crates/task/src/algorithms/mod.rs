@@ -1,6 +1,6 @@
 //! The table of algorithms: each is described once, in a file of its own, and has one line here.
 //!
-//! A file holds a [`Description`] and a function that builds the algorithm for a loaded task. An [`Algorithm`] is no trait object, because
+//! A file holds a [`Description`] and a function that builds the algorithm for a loaded task. An [`Algorithm`](sottovoce_core::Algorithm) is no trait object, because
 //! letters borrow from the bytes they came in: so whoever wants to run one, whichever it is, brings a [`Visitor`].
 
 mod access;
