@@ -9,7 +9,7 @@ use crate::directory::Directory;
 use crate::disk::Disk;
 use crate::frame::{Answer, Question, Refusal};
 use crate::group::Group;
-use crate::node::{Fault, Node, Woke};
+use crate::node::{Afterwards, Fault, Node, Woke};
 use crate::status::{self, NeighbourStatus, Phase, Status};
 use crate::transport::{self, Event, Identity, RequestError, StartError, Transport};
 use futures::future::BoxFuture;
@@ -369,11 +369,9 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
                 self.node.welcomed(to, &answer)?;
             }
             Sent::Message(number) => {
-                // What was not taken is sent again, and not at once.
-                if matches!(Answer::decode(&answer), Ok(Answer::Refused(_))) {
+                if self.node.answered(to, number, &answer) == Afterwards::Again {
                     contact.not_before = Some(Instant::now() + RETRY_AFTER);
                 }
-                self.node.answered(to, number, &answer);
             }
             Sent::Who => {
                 if let Ok(Answer::These(contacts)) = Answer::decode(&answer) {

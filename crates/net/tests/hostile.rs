@@ -15,7 +15,7 @@ use sottovoce_algorithms::{Loss, Problem, Shard};
 use sottovoce_core::wire::{NUMBER_MAX, Numbers};
 use sottovoce_core::{Algorithm, Coin, Graph, PeerId, Time, Wire};
 use sottovoce_net::frame::{Answer, Card, Evidence, Post, Question, Refusal, Refusals, Seen, Stamp};
-use sottovoce_net::node::{Fault, LETTERS_MAX, Node, Rules, Woke};
+use sottovoce_net::node::{Afterwards, Fault, LETTERS_MAX, Node, Rules, Woke};
 use sottovoce_net::store::{Step, Store};
 use sottovoce_privacy::{Event, Plan, Sum};
 use std::sync::Arc;
@@ -540,6 +540,24 @@ fn members_cannot_make_a_peer_store_more_than_a_weight_and_a_model_for_each() {
         }
         assert_eq!(waiting, LETTERS_MAX, "{peer:?} has asked for more than wait");
     }
+}
+
+/// Answers that come late are refused all the time. Whoever paused after each would be late with its next, and learn nothing in the end.
+#[test]
+fn a_refused_letter_that_may_be_lost_holds_nothing_up() {
+    let (problem, algorithm) = strangers();
+    let mut victim = Victim::awake(&algorithm, &problem, rules(None));
+    let number = victim.next_number();
+    victim.takes(PeerId(0), &frame(number, GraphLetter::Ask { round: 1 }));
+    let number = victim.next_number();
+    victim.takes(PeerId(0), &frame(number, GraphLetter::Ask { round: 2 }));
+    for left in [1, 0] {
+        let out = victim.node.outgoing(PeerId(0)).expect("an answer");
+        let refused = Answer::Refused(Refusal::OutOfTurn).encode();
+        assert_eq!(victim.node.answered(PeerId(0), out.number, &refused), Afterwards::Next);
+        assert_eq!(victim.node.outgoing(PeerId(0)).is_some(), left > 0, "it is gone");
+    }
+    assert_eq!(victim.node.counters().letters_lost, 2);
 }
 
 /// A damaged file with fitting digests: numbers beyond what any peer can have said would make a model that is not finite.

@@ -14,7 +14,7 @@ mod support;
 use sottovoce_algorithms::{Loss, Problem};
 use sottovoce_core::{Coin, DURABLE_WAITING_MAX, PeerId, Time};
 use sottovoce_net::frame::{Answer, Card, Evidence, Question, Refusal, Seen, Stamp};
-use sottovoce_net::node::{Fault, Node, Woke};
+use sottovoce_net::node::{Afterwards, Fault, Node, Woke};
 use sottovoce_net::store::Step;
 use support::courier::{Courier, Journal, LETTER, Note};
 use support::world::{Kill, Weather, World, group, name, owner, problem, rules};
@@ -257,10 +257,11 @@ fn a_letter_to_a_peer_that_is_not_ready_is_sent_again() {
     let mut node = awake(&courier, &problem, &disk, &Seen::default());
     let out = node.outgoing(PeerId(0)).expect("a letter");
     for refusal in Refusal::ALL {
-        node.answered(PeerId(0), out.number, &Answer::Refused(refusal).encode());
+        let after = node.answered(PeerId(0), out.number, &Answer::Refused(refusal).encode());
+        assert_eq!(after, Afterwards::Again, "{refusal}");
         assert_eq!(node.outgoing(PeerId(0)), Some(out.clone()), "{refusal}");
     }
-    node.answered(PeerId(0), out.number, &Answer::Taken.encode());
+    assert_eq!(node.answered(PeerId(0), out.number, &Answer::Taken.encode()), Afterwards::Next);
     assert_ne!(node.outgoing(PeerId(0)).map(|next| next.number), Some(out.number));
     assert_eq!(node.counters().durable_delivered, 1);
     let mut asking = Node::open(

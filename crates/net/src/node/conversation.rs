@@ -17,6 +17,15 @@ pub struct Outgoing {
     pub frame: Vec<u8>,
 }
 
+/// What follows an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Afterwards {
+    /// What waits next can go at once.
+    Next,
+    /// The same message waits still, and goes again after a pause.
+    Again,
+}
+
 impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
     /// What to ask a neighbour when a connection to it is made.
     pub fn hello(&self) -> Vec<u8> {
@@ -270,25 +279,32 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
         })
     }
 
-    /// A neighbour answered to the message with this number.
-    pub fn answered(&mut self, from: PeerId, number: u64, answer: &[u8]) {
-        let Some(k) = self.group.reach().position(from) else { return };
+    /// A neighbour answered to the message with this number. Only what must not be lost is sent again; whatever else was refused is gone.
+    pub fn answered(&mut self, from: PeerId, number: u64, answer: &[u8]) -> Afterwards {
+        let Some(k) = self.group.reach().position(from) else { return Afterwards::Next };
         let taken = match Answer::decode(answer) {
             Ok(Answer::Taken) => true,
             Ok(Answer::Refused(_)) => {
                 self.counters.refused_by_others += 1;
                 false
             }
-            Ok(_) => return self.refuse(Refusal::Malformed),
-            Err(refusal) => return self.refuse(refusal),
+            Ok(_) => {
+                self.refuse(Refusal::Malformed);
+                return Afterwards::Again;
+            }
+            Err(refusal) => {
+                self.refuse(refusal);
+                return Afterwards::Again;
+            }
         };
         let durable = self.next_durable(k).filter(|letter| letter.stamped.number == number);
         if let Some(turn) = durable.map(|letter| letter.turn) {
             // Whoever has not taken it is sent it again, whatever it says.
-            if taken {
-                self.acknowledge(k, turn);
+            if !taken {
+                return Afterwards::Again;
             }
-            return;
+            self.acknowledge(k, turn);
+            return Afterwards::Next;
         }
         let other = &mut self.others[k];
         let is_letter = other.letters.front().is_some_and(|letter| letter.stamped.number == number);
@@ -301,6 +317,7 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
         } else if number == self.post_stamp.number && std::mem::take(&mut other.wants_post) && taken {
             self.count_post();
         }
+        Afterwards::Next
     }
 
     fn count_letter(&mut self, vectors: u64, bytes: &[u8]) {

@@ -22,7 +22,7 @@ mod conversation;
 mod keeping;
 mod view;
 
-pub use conversation::Outgoing;
+pub use conversation::{Afterwards, Outgoing};
 
 /// Letters that may be lost and wait for one neighbour; of more, the oldest are lost. (Durable ones are bounded where they are made, by
 /// [`DURABLE_WAITING_MAX`](sottovoce_core::DURABLE_WAITING_MAX).)
