@@ -16,8 +16,7 @@ Usage: cargo xtask CHORE
   test    formatting, lints, documentation and every test; what CI runs (a few minutes)
   quick   formatting, and the tests that take a few seconds each; for while you work (three minutes)
   mutants the last parts of it: mistakes made in a copy of the sources, each of which must be found; names choose some
-  walk-through
-          the algorithm that CONTRIBUTING.md adds, added to that copy and run
+  walk-through the algorithm that CONTRIBUTING.md adds, added to that copy and run
   soak    the long versions of the tests: 200 seeds of faults, larger problems, peers killed at every boundary, floods of a minute,
           ten million damaged inputs (an hour or two)
   bench   the cost of a wake against a bare loop; close other programs first (two minutes)

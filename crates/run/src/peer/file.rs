@@ -4,7 +4,10 @@ use serde::Deserialize;
 use sottovoce_task::error::{Mistake, quote};
 use sottovoce_task::keys::{self, ABOVE_0, COUNT, Key, Kind, Range, key};
 use sottovoce_task::rows::Format;
-use sottovoce_task::task::{TASK_BYTES_MAX, check};
+use sottovoce_task::task::{
+    TASK_BYTES_MAX,
+    check::{self, Lines},
+};
 use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -140,6 +143,41 @@ struct NeighbourConfig {
     addresses: Option<Vec<String>>,
 }
 
+/// The neighbours in the order of their names; each once, with a key of its own.
+fn neighbours(
+    written: Vec<NeighbourConfig>,
+    agent: &str,
+    missing: impl Fn(&str) -> Mistake,
+    lines: &Lines<'_>,
+) -> Result<Vec<Neighbour>, Mistake> {
+    let mut neighbours = Vec::new();
+    for neighbour in written {
+        let agent = neighbour.agent.ok_or_else(|| missing("neighbours.agent"))?;
+        let key = neighbour.key.ok_or_else(|| missing("neighbours.key"))?;
+        let (weight, addresses) = (neighbour.weight.unwrap_or(1.0), neighbour.addresses.unwrap_or_default());
+        if !WEIGHTS.contains(&weight) {
+            let what = format!("neighbours.weight is {weight}; accepted: a number from 1e-75 to 1e75");
+            return Err(lines.mistake("neighbours", what));
+        }
+        neighbours.push(Neighbour { agent, key, weight, addresses });
+    }
+    neighbours.sort_by(|a: &Neighbour, b: &Neighbour| a.agent.cmp(&b.agent));
+    let refuse = |what: String| Err(lines.mistake("neighbours", what));
+    for (k, neighbour) in neighbours.iter().enumerate() {
+        let name = quote(neighbour.agent.as_bytes());
+        if neighbour.agent == agent {
+            return refuse(format!("neighbours: {name} is this agent itself; accepted: other agents"));
+        }
+        if neighbours[..k].iter().any(|other| other.agent == neighbour.agent) {
+            return refuse(format!("neighbours: {name} is listed twice; accepted: each neighbour once"));
+        }
+        if neighbours[..k].iter().any(|other| other.key == neighbour.key) {
+            return refuse(format!("neighbours: the key of {name} is listed twice; accepted: a key for each"));
+        }
+    }
+    Ok(neighbours)
+}
+
 impl PeerFile {
     /// Reads the `peer.toml` of a peer's folder.
     pub fn read(folder: &Path) -> Result<Self, Mistake> {
@@ -184,31 +222,7 @@ impl PeerFile {
             let what = format!("admin is {}; accepted: an address like 127.0.0.1:0", quote(admin.as_bytes()));
             lines.mistake("admin", what)
         })?;
-        let mut neighbours = Vec::new();
-        for neighbour in config.neighbours.unwrap_or_default() {
-            let agent = neighbour.agent.ok_or_else(|| missing("neighbours.agent"))?;
-            let key = neighbour.key.ok_or_else(|| missing("neighbours.key"))?;
-            let (weight, addresses) = (neighbour.weight.unwrap_or(1.0), neighbour.addresses.unwrap_or_default());
-            if !WEIGHTS.contains(&weight) {
-                let what = format!("neighbours.weight is {weight}; accepted: a number from 1e-75 to 1e75");
-                return Err(lines.mistake("neighbours", what));
-            }
-            neighbours.push(Neighbour { agent, key, weight, addresses });
-        }
-        neighbours.sort_by(|a: &Neighbour, b: &Neighbour| a.agent.cmp(&b.agent));
-        let refuse = |what: String| Err(lines.mistake("neighbours", what));
-        for (k, neighbour) in neighbours.iter().enumerate() {
-            let name = quote(neighbour.agent.as_bytes());
-            if neighbour.agent == agent {
-                return refuse(format!("neighbours: {name} is this agent itself; accepted: other agents"));
-            }
-            if neighbours[..k].iter().any(|other| other.agent == neighbour.agent) {
-                return refuse(format!("neighbours: {name} is listed twice; accepted: each neighbour once"));
-            }
-            if neighbours[..k].iter().any(|other| other.key == neighbour.key) {
-                return refuse(format!("neighbours: the key of {name} is listed twice; accepted: a key for each"));
-            }
-        }
+        let neighbours = neighbours(config.neighbours.unwrap_or_default(), &agent, missing, &lines)?;
         let listed_only = config.listed_only.unwrap_or(true);
         let serve_relay = config.serve_relay.unwrap_or(false);
         if serve_relay && listed_only && config.listed_only.is_some() {
