@@ -1,7 +1,9 @@
 //! Random problems for tests.
 
 use crate::{Dataset, Loss, Problem, Regularization, Shard};
-use sottovoce_core::{Algorithm, Coin, Cx, Graph, Letter, Outbox, PeerId, Posts, Reject, Role, Rows, Time, Wire};
+use sottovoce_core::{
+    Algorithm, Coin, Cx, Graph, Outbox, OutgoingLetter, PeerId, Posts, Reject, Role, Rows, Time, Wire,
+};
 use sottovoce_privacy::{Gate, NoNoise, Secrets};
 
 /// All losses that have a gradient everywhere.
@@ -199,7 +201,7 @@ impl<'p, A: Algorithm> Network<'p, A> {
         let result = work(&mut cx);
         let sent = self.outbox.letters();
         self.mail.extend(sent.map(|letter| {
-            let Letter { to, vectors, bytes, .. } = letter;
+            let OutgoingLetter { to, vectors, bytes, .. } = letter;
             Mail { from: me, to, vectors, bytes: bytes.to_vec() }
         }));
         assert!(self.outbox.posted().is_none(), "these algorithms never post");

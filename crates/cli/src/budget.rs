@@ -2,7 +2,7 @@
 
 use crate::owner::owner;
 use crate::{Output, screen};
-use sottovoce_net::book::{self, BookError, BookFile, Key, Stamp, record_id};
+use sottovoce_net::book::{self, BookError, BookFile, BookKey, Stamp, record_id};
 use sottovoce_net::disk::{FileDisk, Glance};
 use sottovoce_net::seat::{Beside, Seat, SeatError, instance, seat_id, write_instance};
 use sottovoce_net::store::{Store, StoreError};
@@ -48,7 +48,7 @@ pub struct Arguments {
 
 /// A task that was charged.
 pub struct Charged {
-    key: Key,
+    key: BookKey,
     entry: Entry,
     /// Records about which nothing is released.
     untold: BTreeSet<RecordId>,
@@ -134,7 +134,7 @@ fn open(folder: &Path, waits: impl FnOnce(String)) -> Result<BookFile<FileDisk>,
 }
 
 /// Rows by the names that a book has for their ids.
-fn named(key: &Key, rows: ChargedRows) -> TaskRows {
+fn named(key: &BookKey, rows: ChargedRows) -> TaskRows {
     match rows {
         ChargedRows::Unnamed(rows) => TaskRows::Unnamed(rows),
         ChargedRows::Named(ids) => {

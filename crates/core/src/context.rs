@@ -78,7 +78,7 @@ struct Sent {
 
 /// A letter, as a driver takes it out of an outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Letter<'o> {
+pub struct OutgoingLetter<'o> {
     /// To whom.
     pub to: PeerId,
     /// Whether it may be lost.
@@ -167,12 +167,12 @@ impl Outbox {
 
     /// The letters in the order they were sent.
     #[inline]
-    pub fn letters(&self) -> impl Iterator<Item = Letter<'_>> {
+    pub fn letters(&self) -> impl Iterator<Item = OutgoingLetter<'_>> {
         let mut start = 0;
         self.letters.iter().map(move |sent| {
             let bytes = &self.bytes[start..sent.end];
             start = sent.end;
-            Letter { to: sent.to, delivery: sent.delivery, vectors: sent.vectors, bytes }
+            OutgoingLetter { to: sent.to, delivery: sent.delivery, vectors: sent.vectors, bytes }
         })
     }
 

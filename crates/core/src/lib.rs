@@ -21,7 +21,7 @@ pub mod wire;
 
 pub use algorithm::{Activity, Algorithm, CannotResume, Neighbours};
 pub use coin::Coin;
-pub use context::{Cx, DURABLE_WAITING_MAX, Delivery, Full, Letter, Outbox};
+pub use context::{Cx, DURABLE_WAITING_MAX, Delivery, Full, Outbox, OutgoingLetter};
 pub use graph::Graph;
 pub use peers::{Edge, PeerId, Peers};
 pub use posts::{Posts, Rows, UNHEARD};

@@ -3,12 +3,12 @@
 //! | request | answer | token |
 //! |---|---|---|
 //! | `GET /metrics` | counters in the text format of Prometheus | no |
-//! | `GET /status` | a [`Status`] as JSON | yes |
+//! | `GET /status` | a [`PeerStatus`] as JSON | yes |
 //! | `POST /stop` | the peer saves, says goodbye and ends | yes |
 //!
 //! The token is sent as `authorization: Bearer TOKEN`. It keeps other users of the machine, and pages in a browser, from asking.
 
-use crate::status::Status;
+use crate::status::PeerStatus;
 use sottovoce_privacy::Ledger;
 use std::io;
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub enum Ask {
     /// How it is doing.
-    Status(oneshot::Sender<Status>),
+    Status(oneshot::Sender<PeerStatus>),
     /// That it ends. Answered when everything is saved.
     Stop(oneshot::Sender<()>),
 }
@@ -57,20 +57,20 @@ pub enum AdminError {
 }
 
 /// Waits for the owner.
-pub struct Admin {
+pub struct AdminServer {
     listener: TcpListener,
     token: String,
     account: Option<Account>,
 }
 
-impl Admin {
+impl AdminServer {
     /// Listens on loopback.
     pub async fn bind(address: SocketAddr, token: String, account: Option<Account>) -> Result<Self, AdminError> {
         if !address.ip().is_loopback() {
             return Err(AdminError::NotLoopback(address));
         }
         let listener = TcpListener::bind(address).await.map_err(|error| AdminError::Bind { address, error })?;
-        Ok(Admin { listener, token, account })
+        Ok(AdminServer { listener, token, account })
     }
 
     /// Where it listens.

@@ -36,7 +36,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// The key of a source. Ids are hashed under it, so that a book says nothing about them to whoever does not have it.
-pub type Key = [u8; KEY_BYTES];
+pub type BookKey = [u8; KEY_BYTES];
 
 /// Random bytes; zeros where there was no stamp yet.
 pub type Nonce = [u8; 16];
@@ -56,7 +56,7 @@ pub struct Stamp {
 /// A record as postcard writes it.
 #[derive(Serialize, Deserialize)]
 enum Written {
-    Source { format: u32, key: Key },
+    Source { format: u32, key: BookKey },
     Limit { epsilon: f64, delta: f64, order: f64 },
     Charge(WrittenEntry),
     Stamp { seat: SeatId, stamp: Stamp },
@@ -170,7 +170,7 @@ pub struct BookFile<D> {
     payloads: Vec<Vec<u8>>,
     digest: Digest,
     mark: [u8; MARK_BYTES],
-    key: Key,
+    key: BookKey,
     book: Book,
     /// The last of each seat.
     stamps: BTreeMap<SeatId, Stamp>,
@@ -182,14 +182,14 @@ pub struct BookFile<D> {
 
 impl BookFile<FileDisk> {
     /// Opens or makes the book of a folder, and waits for others that use it. `fresh` is the key of a new one: random.
-    pub fn open(folder: &Path, fresh: Key) -> Result<Self, BookError> {
+    pub fn open(folder: &Path, fresh: BookKey) -> Result<Self, BookError> {
         BookFile::open_waiting(folder, fresh, PATIENCE, || ())
     }
 
     /// The same with other patience; `waits` is called once if it takes more than a moment.
     pub fn open_waiting(
         folder: &Path,
-        fresh: Key,
+        fresh: BookKey,
         patience: Duration,
         waits: impl FnOnce(),
     ) -> Result<Self, BookError> {
@@ -215,7 +215,7 @@ impl BookFile<FileDisk> {
 }
 
 /// What the book of a folder holds, to be looked at while others may use it, and its key; none where there is none.
-pub fn look(folder: &Path) -> Result<Option<(Book, Key)>, BookError> {
+pub fn look(folder: &Path) -> Result<Option<(Book, BookKey)>, BookError> {
     // The end first: what is finished while this is read makes the log longer, never shorter.
     let (mut end, mut log) = (Glance::named(folder, END), Glance::named(folder, LOG));
     let (end, bytes) = (read(&mut end)?, read(&mut log)?);
@@ -228,7 +228,7 @@ struct Read {
     payloads: Vec<Vec<u8>>,
     digest: Digest,
     mark: [u8; MARK_BYTES],
-    key: Key,
+    key: BookKey,
     book: Book,
     stamps: BTreeMap<SeatId, Stamp>,
     /// Whether log and end are as a charge leaves them.
@@ -288,7 +288,7 @@ fn parse(bytes: &[u8], end: &[u8]) -> Result<Option<Read>, BookError> {
 
 impl<D: Disk> BookFile<D> {
     /// The same on any disks.
-    pub fn open_on(mut log: D, mut end: D, fresh: Key) -> Result<Self, BookError> {
+    pub fn open_on(mut log: D, mut end: D, fresh: BookKey) -> Result<Self, BookError> {
         let (last, bytes) = (read(&mut end)?, read(&mut log)?);
         let found = parse(&bytes, &last)?;
         let is_new = found.is_none();
@@ -323,7 +323,7 @@ impl<D: Disk> BookFile<D> {
     }
 
     /// The key of the source.
-    pub fn key(&self) -> &Key {
+    pub fn key(&self) -> &BookKey {
         &self.key
     }
 
@@ -487,7 +487,7 @@ fn encode<T: Serialize>(value: &T) -> Vec<u8> {
 }
 
 /// The name of a record in a book: the first half of HMAC-SHA256 of its id (RFC 2104).
-pub fn record_id(key: &Key, id: &[u8]) -> RecordId {
+pub fn record_id(key: &BookKey, id: &[u8]) -> RecordId {
     hmac(key, id)[..16].try_into().expect("half of a digest")
 }
 

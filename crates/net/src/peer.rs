@@ -10,8 +10,8 @@ use crate::disk::Disk;
 use crate::frame::{Answer, Question, Refusal};
 use crate::group::Group;
 use crate::node::{Afterwards, Fault, Node, Woke};
-use crate::status::{self, NeighbourStatus, Phase, Status};
-use crate::transport::{self, Event, Identity, RequestError, StartError, Transport};
+use crate::status::{self, NeighbourStatus, PeerStatus, Phase};
+use crate::transport::{self, Identity, RequestError, StartError, Transport, TransportEvent};
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use libp2p::PeerId as Key;
@@ -45,11 +45,11 @@ const ALARM_SPAN_MAX: f64 = 1e6;
 const ASKS_MAX: usize = 8;
 
 /// How a peer takes part.
-pub struct Settings {
+pub struct PeerSettings {
     /// Who it is.
     pub identity: Identity,
     /// How it reaches others. Members are added to those it knows.
-    pub transport: transport::Settings,
+    pub transport: transport::TransportSettings,
     /// The members' keys, in the order of their names.
     pub keys: Vec<Key>,
     /// The mean time between two wakes.
@@ -75,7 +75,7 @@ pub enum PeerError {
 pub struct Peer<'d, A: Algorithm, D> {
     node: Node<'d, A, D>,
     transport: Transport,
-    events: mpsc::Receiver<Event>,
+    events: mpsc::Receiver<TransportEvent>,
     asks: mpsc::Receiver<Ask>,
     owner: mpsc::Sender<Ask>,
     directory: Directory,
@@ -83,7 +83,7 @@ pub struct Peer<'d, A: Algorithm, D> {
     /// By key: positions among the members.
     members: HashMap<Key, PeerId>,
     /// By key: refusals, and when they were last counted.
-    manners: HashMap<Key, (u32, Instant)>,
+    refusals: HashMap<Key, (u32, Instant)>,
     interval: Duration,
     pace: Duration,
     coin: Coin,
@@ -123,8 +123,8 @@ type UnderWay = FuturesUnordered<BoxFuture<'static, Returned>>;
 
 impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
     /// Begins to listen, and to look for others. The node's noise is secret, by its type.
-    pub async fn start(node: Node<'d, A, D>, settings: Settings) -> Result<Self, PeerError> {
-        let Settings { identity, mut transport, keys, interval, frames_per_second, seed } = settings;
+    pub async fn start(node: Node<'d, A, D>, settings: PeerSettings) -> Result<Self, PeerError> {
+        let PeerSettings { identity, mut transport, keys, interval, frames_per_second, seed } = settings;
         let group: &Group = node.group();
         let members: HashMap<Key, PeerId> = keys.iter().zip(0..).map(|(&key, k)| (key, PeerId(k))).collect();
         // On a graph that is learned everyone is a neighbour; they are dialled when there is something to say.
@@ -148,7 +148,7 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
             directory,
             contacts,
             members,
-            manners: HashMap::new(),
+            refusals: HashMap::new(),
             interval,
             pace: Duration::from_secs(1) / frames_per_second.max(1),
             coin: Coin::new(seed ^ node.events_so_far(), group.me.0, 1 << 40),
@@ -281,10 +281,10 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
         Ok(())
     }
 
-    fn on_event(&mut self, event: Event, under_way: &mut UnderWay) -> Result<(), Fault> {
+    fn on_event(&mut self, event: TransportEvent, under_way: &mut UnderWay) -> Result<(), Fault> {
         match event {
-            Event::Listening(address) => info!(%address, "listening"),
-            Event::Connected(key) => {
+            TransportEvent::Listening(address) => info!(%address, "listening"),
+            TransportEvent::Connected(key) => {
                 if let Some(&member) = self.members.get(&key) {
                     debug!(%key, "connected");
                     let contact = &mut self.contacts[member.index()];
@@ -292,16 +292,16 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
                     self.ask(member, Sent::Who, Question::Who.encode(), under_way);
                 }
             }
-            Event::Disconnected(key) => {
+            TransportEvent::Disconnected(key) => {
                 if let Some(member) = self.members.get(&key) {
                     debug!(%key, "disconnected");
                     self.contacts[member.index()].connected = false;
                 }
-                self.manners.remove(&key);
+                self.refusals.remove(&key);
             }
-            Event::Discovered { peer, address } => self.directory.learn(peer, address),
-            Event::Refused { peer, reason } => debug!(?peer, reason = reason.name(), "refused"),
-            Event::Request { from, frame, reply } => {
+            TransportEvent::Discovered { peer, address } => self.directory.learn(peer, address),
+            TransportEvent::Refused { peer, reason } => debug!(?peer, reason = reason.name(), "refused"),
+            TransportEvent::Request { from, frame, reply } => {
                 let answer = if frame == Question::Who.encode() {
                     let asks = self.members.contains_key(&from);
                     let these = if asks { self.directory.some(&mut self.coin) } else { Vec::new() };
@@ -310,7 +310,7 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
                     self.node.receive(self.members.get(&from).copied(), &frame)?
                 };
                 match Answer::decode(&answer) {
-                    Ok(Answer::Refused(refusal)) => self.frown(from, refusal),
+                    Ok(Answer::Refused(refusal)) => self.count_refusal(from, refusal),
                     _ => self.note_heard(from),
                 }
                 if let Err(error) = reply.send(answer) {
@@ -328,12 +328,12 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
     }
 
     /// Counts a refusal; whoever has too many is turned away.
-    fn frown(&mut self, from: Key, refusal: Refusal) {
+    fn count_refusal(&mut self, from: Key, refusal: Refusal) {
         if refusal == Refusal::NotReady {
             return;
         }
         let now = Instant::now();
-        let (count, since) = self.manners.entry(from).or_insert((0, now));
+        let (count, since) = self.refusals.entry(from).or_insert((0, now));
         let forgiven = now.duration_since(*since).as_secs();
         if forgiven > 0 {
             *count = count.saturating_sub(u32::try_from(forgiven).unwrap_or(u32::MAX));
@@ -342,7 +342,7 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
         *count += 1;
         if *count > REFUSALS_MAX {
             warn!(key = %from, reason = %refusal, "turned away: too many refusals");
-            self.manners.remove(&from);
+            self.refusals.remove(&from);
             // A command that is not taken is given at the next refusal.
             let _ = self.transport.ban(from, TURNED_AWAY);
         }
@@ -445,7 +445,7 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
         under_way.push(Box::pin(async move { Returned { to, what, answer: transport.request(key, frame).await } }));
     }
 
-    fn status(&self) -> Status {
+    fn status(&self) -> PeerStatus {
         let node = &self.node;
         let group = node.group();
         let since = |at: Option<Instant>| at.map(|at| at.elapsed().as_secs_f64());
@@ -479,7 +479,7 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
             ("bans", transport.bans),
             ("dials", transport.dials),
         ];
-        Status {
+        PeerStatus {
             name: group.names[group.me.index()].clone(),
             key: self.transport.id().to_string(),
             phase: match (node.is_asking(), node.is_quiet()) {

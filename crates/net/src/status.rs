@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// How a peer is doing. For its owner: the model is not in it, but counts of wakes and neighbours are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Status {
+pub struct PeerStatus {
     /// The agent's name.
     pub name: String,
     /// Its public key, as text.
@@ -77,7 +77,7 @@ pub(crate) fn refusals(node: &Refusals, transport: impl Iterator<Item = (&'stati
     node.chain(transport).collect()
 }
 
-impl Status {
+impl PeerStatus {
     /// In the text format of Prometheus. `epsilon` is what the releases come to, where someone has computed it.
     pub fn metrics(&self, epsilon: Option<f64>) -> String {
         let mut text = String::new();

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, PeerId};
 use sottovoce_algorithms::personal::descent::Start;
-use sottovoce_net::transport::{Identity, Settings, Transport};
+use sottovoce_net::transport::{Identity, Transport, TransportSettings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -131,7 +131,7 @@ async fn raw_junk(address: Multiaddr, over: Arc<AtomicBool>, sent: Arc<AtomicU64
 /// Peers with a good key and nothing good to say.
 async fn strangers(there: PeerId, address: Multiaddr, over: Arc<AtomicBool>, sent: Arc<AtomicU64>) {
     while !over.load(Ordering::Relaxed) {
-        let settings = Settings::new("/sottovoce/2/test", 1 << 16);
+        let settings = TransportSettings::new("/sottovoce/2/test", 1 << 16);
         let Ok((transport, mut events)) = Transport::start(&Identity::generate(), settings).await else { continue };
         let _ = transport.learn_address(there, address.clone());
         for k in 0..400u32 {
@@ -195,7 +195,7 @@ fn a_slow_neighbour_slows_nobody_else() {
         for (first, last) in first.iter().zip(&last) {
             assert!(last.wakes - first.wakes > 50, "{} made {} wakes", last.name, last.wakes - first.wakes);
         }
-        let between_fast = |statuses: &[sottovoce_net::status::Status]| -> u64 {
+        let between_fast = |statuses: &[sottovoce_net::status::PeerStatus]| -> u64 {
             let fast = statuses[1..].iter().flat_map(|status| &status.neighbours);
             fast.filter(|neighbour| neighbour.name != "000").map(|neighbour| neighbour.post).sum()
         };

@@ -16,7 +16,7 @@ use sottovoce_core::wire::{NUMBER_MAX, Numbers};
 use sottovoce_core::{Algorithm, Coin, Graph, PeerId, Time, Wire};
 use sottovoce_net::frame::{Answer, Card, Evidence, Post, Question, Refusal, Refusals, Seen, Stamp};
 use sottovoce_net::node::{Afterwards, Fault, LETTERS_MAX, Node, Rules, Woke};
-use sottovoce_net::store::{Step, Store};
+use sottovoce_net::store::{Store, StoredStep};
 use sottovoce_privacy::{Event, Plan, Sum};
 use std::sync::Arc;
 use support::CrashDisk;
@@ -565,7 +565,7 @@ fn a_refused_letter_that_may_be_lost_holds_nothing_up() {
 fn numbers_that_nobody_can_have_said_are_not_believed_from_a_store_either() {
     let problem = problem(Loss::Squared);
     let algorithm = descent(&problem);
-    let reopened = |change: &dyn Fn(&mut Step)| {
+    let reopened = |change: &dyn Fn(&mut StoredStep)| {
         let mut victim = Victim::awake(&algorithm, &problem, rules(None));
         victim.takes(PeerId(0), &post(1, &[0.5, 0.5]));
         victim.node.save().expect("room on the disk");

@@ -15,7 +15,7 @@ use sottovoce_algorithms::{Loss, Problem};
 use sottovoce_core::{Coin, DURABLE_WAITING_MAX, PeerId, Time};
 use sottovoce_net::frame::{Answer, Card, Evidence, Question, Refusal, Seen, Stamp};
 use sottovoce_net::node::{Afterwards, Fault, Node, Woke};
-use sottovoce_net::store::Step;
+use sottovoce_net::store::StoredStep;
 use support::courier::{Courier, Journal, LETTER, Note};
 use support::world::{Kill, Weather, World, group, name, owner, problem, rules};
 use support::{CrashDisk, Tail};
@@ -38,7 +38,7 @@ fn in_order(journal: &Journal) {
     }
 }
 
-fn on_disk(step: &Step) {
+fn on_disk(step: &StoredStep) {
     if !step.state.is_empty() {
         in_order(&serde_json::from_slice(&step.state).expect("a journal"));
     }

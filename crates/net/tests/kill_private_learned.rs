@@ -17,7 +17,7 @@ use sottovoce_core::{Graph, PeerId, Time, Wire};
 use sottovoce_net::frame::{Answer, Card, Question, Seen, Stamp};
 use sottovoce_net::group::Group;
 use sottovoce_net::node::{Fault, Node, Rules, Woke};
-use sottovoce_net::store::Step;
+use sottovoce_net::store::StoredStep;
 use sottovoce_privacy::{Event, Ledger, Plan, Sum};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -78,11 +78,11 @@ fn released(ledger: &Ledger) -> (u64, u64) {
 }
 
 /// What is on a disk is what as many wakes release, no less and no more.
-fn is_prefix(step: &Step) {
+fn is_prefix(step: &StoredStep) {
     assert_eq!(released(&step.ledger), RELEASED[step.wakes as usize], "after {} wakes", step.wakes);
 }
 
-fn is_prefix_warm(step: &Step) {
+fn is_prefix_warm(step: &StoredStep) {
     assert_eq!(released(&step.ledger), RELEASED_WARM[step.wakes as usize], "after {} wakes", step.wakes);
 }
 

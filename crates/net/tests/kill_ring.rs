@@ -11,7 +11,7 @@
 
 mod support;
 
-use sottovoce_algorithms::token::ring::{Letter, Noise, Reveal, Ring, RingConfig, State};
+use sottovoce_algorithms::token::ring::{Reveal, Ring, RingConfig, RingLetter, RingNoise, State};
 use sottovoce_algorithms::{Dataset, Loss, Problem, Regularization, Shard};
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Graph, Neighbours, PeerId, Peers, Reject};
 use sottovoce_net::node::Node;
@@ -34,7 +34,7 @@ struct OfLabels(Ring);
 impl Algorithm for OfLabels {
     type Data<'d> = Shard<'d>;
     type State = State;
-    type Letter<'a> = Letter;
+    type Letter<'a> = RingLetter;
 
     fn post_len(&self) -> usize {
         self.0.post_len()
@@ -61,7 +61,7 @@ impl Algorithm for OfLabels {
         me: &mut State,
         shard: Shard<'_>,
         from: PeerId,
-        letter: Letter,
+        letter: RingLetter,
         cx: &mut Cx<'_>,
     ) -> Result<(), Reject> {
         self.0.on_letter(me, shard.points.labels, from, letter, cx)
@@ -110,7 +110,7 @@ fn counts(sum: f64) -> Vec<u32> {
 
 fn ring(timeout: f64, law: Option<Event>) -> OfLabels {
     let range = (0.0, f64::from(16u32.pow(MEMBERS - 1)));
-    let (noise, reveal) = (Noise::One, Reveal::Broadcast);
+    let (noise, reveal) = (RingNoise::One, Reveal::Broadcast);
     let config = RingConfig { members: MEMBERS, rounds: ROUNDS, range, law, noise, reveal, timeout };
     OfLabels(Ring::new(config).expect("a ring"))
 }

@@ -6,7 +6,9 @@ use sha2::{Digest as _, Sha256};
 use sottovoce_core::Coin;
 use sottovoce_net::disk::{Disk, FileDisk};
 use sottovoce_net::frame::Evidence;
-use sottovoce_net::store::{DurableLetter, Heard, Mail, Owner, Posted, SavedLetter, Stamped, Step, Store, StoreError};
+use sottovoce_net::store::{
+    DurableLetter, HeardPeer, Mail, Owner, Posted, SavedLetter, Stamped, Store, StoreError, StoredStep,
+};
 use sottovoce_privacy::{Charge, Event, Ledger, Sensitivity};
 use std::io;
 use support::{CrashDisk, Tail};
@@ -25,12 +27,12 @@ fn mail(turn: u64, first: u64) -> Mail {
     Mail { key: "12D5".into(), last: turn, acknowledged: turn.saturating_sub(5), waiting }
 }
 
-fn step(k: u64) -> Step {
+fn step(k: u64) -> StoredStep {
     let charge = Charge {
         sensitivity: Sensitivity::new(0.1 + 0.2).ok(),
         ..Charge::new(Event::Gaussian { noise_multiplier: 1.0 / 3.0 }, k + 1)
     };
-    let heard = Heard {
+    let heard = HeardPeer {
         key: "12D4".into(),
         post: Some((Evidence { number: k, hash: [k as u8; 32], ..Evidence::default() }, vec![k as f64; 5])),
         letter: Evidence { number: k, ..Evidence::default() },
@@ -39,7 +41,7 @@ fn step(k: u64) -> Step {
         points: Some(9),
     };
     let stamped = || Stamped { epoch: 1, number: k, salt: [k as u8; 16], signature: Vec::new() };
-    Step {
+    StoredStep {
         wakes: k,
         events: 2 * k,
         time: k as f64 / 3.0,
@@ -56,7 +58,7 @@ fn step(k: u64) -> Step {
     }
 }
 
-fn opened(disk: CrashDisk) -> Result<(Store<CrashDisk>, Option<Step>), StoreError> {
+fn opened(disk: CrashDisk) -> Result<(Store<CrashDisk>, Option<StoredStep>), StoreError> {
     Store::open(disk, &owner())
 }
 
@@ -69,8 +71,8 @@ fn filled(steps: u64) -> CrashDisk {
 }
 
 /// Everything but mail and what was heard, which gather.
-fn bare(step: Option<Step>) -> Option<Step> {
-    step.map(|step| Step { mail: Default::default(), heard: Default::default(), ..step })
+fn bare(step: Option<StoredStep>) -> Option<StoredStep> {
+    step.map(|step| StoredStep { mail: Default::default(), heard: Default::default(), ..step })
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a transport costs in memory. In a process of its own, because it looks at the process.
 
-use sottovoce_net::transport::{Identity, Settings, Transport};
+use sottovoce_net::transport::{Identity, Transport, TransportSettings};
 
 const TRANSPORTS: usize = 100;
 /// Generous: the measured value is printed.
@@ -12,8 +12,8 @@ fn resident_bytes() -> Option<usize> {
     line.split_whitespace().nth(1)?.parse::<usize>().ok().map(|kilobytes| kilobytes * 1024)
 }
 
-fn settings() -> Settings {
-    let mut settings = Settings::new("/sottovoce/2/memory", 64 * 1024);
+fn settings() -> TransportSettings {
+    let mut settings = TransportSettings::new("/sottovoce/2/memory", 64 * 1024);
     settings.listen = vec!["/ip4/127.0.0.1/tcp/0".parse().expect("an address")];
     settings
 }
@@ -31,13 +31,15 @@ async fn a_hundred_transports_fit_in_one_process() {
         let (last, _) = chain.last().expect("one");
         let known = vec![(last.id(), last.listening())];
         chain.push(
-            Transport::start(&Identity::generate(), Settings { known, ..settings() }).await.expect("a transport"),
+            Transport::start(&Identity::generate(), TransportSettings { known, ..settings() })
+                .await
+                .expect("a transport"),
         );
     }
     let idle = resident_bytes().expect("as before");
     for (_, events) in &mut chain[1..] {
         while let Some(event) = events.recv().await {
-            if matches!(event, sottovoce_net::transport::Event::Connected(_)) {
+            if matches!(event, sottovoce_net::transport::TransportEvent::Connected(_)) {
                 break;
             }
         }

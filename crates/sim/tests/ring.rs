@@ -1,6 +1,6 @@
 //! A sum by a token on a ring, run by the simulator: CHECK 05.a to 05.c, what each member can see, and what happens when members are gone.
 
-use sottovoce_algorithms::token::ring::{Noise, Reveal, Ring, RingConfig, State, noisy_hops};
+use sottovoce_algorithms::token::ring::{Reveal, Ring, RingConfig, RingNoise, State, noisy_hops};
 use sottovoce_core::{Graph, PeerId};
 use sottovoce_privacy::audit::Recording;
 use sottovoce_privacy::{Audience, Event, Gate, Idealized, Plan, Simulated, Sum, Track};
@@ -11,7 +11,15 @@ const GAUSSIAN: Event = Event::Gaussian { noise_multiplier: 3.0 };
 const LAPLACE: Event = Event::Laplace { noise_multiplier: 2.0 };
 
 fn config(members: u32, rounds: u32, law: Option<Event>) -> RingConfig {
-    RingConfig { members, rounds, range: (-1.0, 1.0), law, noise: Noise::One, reveal: Reveal::Broadcast, timeout: 20.0 }
+    RingConfig {
+        members,
+        rounds,
+        range: (-1.0, 1.0),
+        law,
+        noise: RingNoise::One,
+        reveal: Reveal::Broadcast,
+        timeout: 20.0,
+    }
 }
 
 fn settings(seed: u64, faults: Faults) -> Settings {
@@ -142,11 +150,11 @@ fn check_05_c_the_sum_is_unbiased_and_its_deviation_is_that_of_the_formula() {
     let values: Vec<Vec<f64>> = (0..members).map(|k| vec![0.25 * f64::from(k % 5) - 0.5]).collect();
     let truth: f64 = values.iter().map(|value| value[0] * f64::from(rounds)).sum();
     for (law, noise, reveal) in [
-        (GAUSSIAN, Noise::One, Reveal::Broadcast),
-        (GAUSSIAN, Noise::One, Reveal::Last),
-        (LAPLACE, Noise::One, Reveal::Broadcast),
-        (GAUSSIAN, Noise::All, Reveal::Broadcast),
-        (GAUSSIAN, Noise::All, Reveal::Last),
+        (GAUSSIAN, RingNoise::One, Reveal::Broadcast),
+        (GAUSSIAN, RingNoise::One, Reveal::Last),
+        (LAPLACE, RingNoise::One, Reveal::Broadcast),
+        (GAUSSIAN, RingNoise::All, Reveal::Broadcast),
+        (GAUSSIAN, RingNoise::All, Reveal::Last),
     ] {
         let ring = Ring::new(RingConfig { noise, reveal, ..config(members, rounds, Some(law)) }).expect("a ring");
         let local = match law {

@@ -1,7 +1,7 @@
 //! One agent that reads letters, and one that comes back from a damaged state.
 
 use crate::Target;
-use sottovoce_core::{Algorithm, Coin, Cx, Letter, Neighbours, Outbox, PeerId, Peers, Posts, Role, Time, Wire};
+use sottovoce_core::{Algorithm, Coin, Cx, Neighbours, Outbox, OutgoingLetter, PeerId, Peers, Posts, Role, Time, Wire};
 use sottovoce_privacy::{Gate, NoNoise, Secrets};
 
 /// An agent without a driver.
@@ -44,7 +44,7 @@ impl<'w, A: Algorithm> Agent<'w, A> {
             outbox: &mut self.outbox,
         };
         let result = work(self.algorithm, self.data, &mut cx);
-        for Letter { bytes, .. } in self.outbox.letters() {
+        for OutgoingLetter { bytes, .. } in self.outbox.letters() {
             if self.written.len() == WRITTEN_MAX {
                 self.written.remove(0);
             }

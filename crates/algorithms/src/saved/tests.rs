@@ -19,7 +19,8 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, TestRunner};
 use sottovoce_core::{
-    Algorithm, CannotResume, Coin, Cx, Graph, Letter, Neighbours, Outbox, PeerId, Posts, Reject, Role, Rows, Time, Wire,
+    Algorithm, CannotResume, Coin, Cx, Graph, Neighbours, Outbox, OutgoingLetter, PeerId, Posts, Reject, Role, Rows,
+    Time, Wire,
 };
 use sottovoce_privacy::{Event, Gate, Idealized, Plan, Secrets, Sum, sensitivity::Norm};
 use std::collections::BTreeMap;
@@ -116,7 +117,7 @@ impl<'p, A: Algorithm + 'p, D: Fn(PeerId) -> A::Data<'p>> World<'p, A, D> {
             self.mine[me.index()] = version as u32;
             said.extend(post.iter().flat_map(|value| value.to_le_bytes()));
         }
-        for Letter { to, vectors, bytes, .. } in outbox.letters() {
+        for OutgoingLetter { to, vectors, bytes, .. } in outbox.letters() {
             said.extend(to.0.to_le_bytes());
             said.extend_from_slice(bytes);
             self.mail.push(Mail { from: me, to, vectors, bytes: bytes.to_vec() });

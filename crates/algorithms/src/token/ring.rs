@@ -10,7 +10,7 @@
 //! Differs from the paper:
 //! - **The sum is told with noise of its own** unless the last hop made some ([`Reveal::Broadcast`]): members after the last noise would else stand bare before
 //!   those ahead of them.
-//! - **Noise by all** ([`Noise::All`], Remark 4.2) is N(0, sigma_loc^2 / (n - 1)) at each hop, not sigma_loc^2 / n: between two visits only n - 1
+//! - **Noise by all** ([`RingNoise::All`], Remark 4.2) is N(0, sigma_loc^2 / (n - 1)) at each hop, not sigma_loc^2 / n: between two visits only n - 1
 //!   others add some. The first hop adds sigma_loc besides.
 //! - **A member that is gone is passed over.** A holder hears that its successor has taken the token, and later that the next one has: until then the token may
 //!   have gone with the successor. Its predecessor, when it does not hear the first within the time-out or the second within three, adds fresh noise
@@ -42,7 +42,7 @@ pub const MEMBERS_MIN: u32 = 3;
 
 /// Who makes noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noise {
+pub enum RingNoise {
     /// One hop of every n - 1.
     One,
     /// Every hop, a share; Gaussian only.
@@ -80,7 +80,7 @@ pub struct RingConfig {
     /// How one contribution is protected; none without privacy.
     pub law: Option<Event>,
     /// Who makes noise.
-    pub noise: Noise,
+    pub noise: RingNoise,
     /// Who learns the sum.
     pub reveal: Reveal,
     /// After this time without a word from its successor a holder passes it over.
@@ -135,8 +135,8 @@ impl Ring {
             return Err(BadRing::Range(low, high));
         }
         match (law, noise) {
-            (Some(Event::Gaussian { .. }) | None, _) | (Some(Event::Laplace { .. }), Noise::One) => {}
-            (Some(Event::Laplace { .. }), Noise::All) => return Err(BadRing::Shares),
+            (Some(Event::Gaussian { .. }) | None, _) | (Some(Event::Laplace { .. }), RingNoise::One) => {}
+            (Some(Event::Laplace { .. }), RingNoise::All) => return Err(BadRing::Shares),
             _ => return Err(BadRing::Law),
         }
         if !(timeout.is_finite() && timeout > 0.0) {
@@ -164,8 +164,8 @@ impl Ring {
     /// Whether the last hop makes no noise of sigma_loc, so that a sum that is told to everyone has some added.
     fn is_topped_up(&self) -> bool {
         let is_bare = match self.config.noise {
-            Noise::One => !(self.hops() - 1).is_multiple_of(u64::from(self.config.members) - 1),
-            Noise::All => true,
+            RingNoise::One => !(self.hops() - 1).is_multiple_of(u64::from(self.config.members) - 1),
+            RingNoise::All => true,
         };
         self.config.reveal == Reveal::Broadcast && is_bare
     }
@@ -174,8 +174,8 @@ impl Ring {
     pub fn variance(&self) -> f64 {
         let (hops, others) = (self.hops() as f64, f64::from(self.config.members) - 1.0);
         let along = match self.config.noise {
-            Noise::One => self.noisy_hops() as f64,
-            Noise::All => hops / others + 1.0,
+            RingNoise::One => self.noisy_hops() as f64,
+            RingNoise::All => hops / others + 1.0,
         };
         along + f64::from(u8::from(self.is_topped_up()))
     }
@@ -204,7 +204,7 @@ impl Ring {
     fn share(&self) -> Option<Event> {
         let others = f64::from(self.config.members) - 1.0;
         match (self.config.noise, self.config.law) {
-            (Noise::All, Some(Event::Gaussian { noise_multiplier })) => {
+            (RingNoise::All, Some(Event::Gaussian { noise_multiplier })) => {
                 Some(Event::Gaussian { noise_multiplier: noise_multiplier / others.sqrt() })
             }
             _ => None,
@@ -249,7 +249,7 @@ impl Ring {
             me.contributions += 1;
         }
         let silent =
-            if noisy { self.config.members - 2 } else { token.silent - u32::from(self.config.noise == Noise::One) };
+            if noisy { self.config.members - 2 } else { token.silent - u32::from(self.config.noise == RingNoise::One) };
         self.pass_on(me, tau, Token { hop: token.hop + 1, silent, tau: 0.0, ..token }, noisy, cx);
     }
 
@@ -257,7 +257,8 @@ impl Ring {
     fn pass_on(&self, me: &mut State, mut tau: Released<f64>, mut token: Token, mut noisy: bool, cx: &mut Cx<'_>) {
         while token.hop <= self.hops() {
             let to = self.position(token.hop);
-            let letter = tau.with_public(Public::declare(token), |token, tau| Letter::Token(Token { tau, ..token }));
+            let letter =
+                tau.with_public(Public::declare(token), |token, tau| RingLetter::Token(Token { tau, ..token }));
             if to != cx.me && cx.outbox.send_durable(to, letter).is_ok() {
                 token.tau = tau.into_inner();
                 me.sent = Some(token);
@@ -271,11 +272,11 @@ impl Ring {
         if self.config.reveal == Reveal::Last {
             self.tell_predecessor(me, cx);
         } else {
-            if !noisy || self.config.noise == Noise::All {
+            if !noisy || self.config.noise == RingNoise::All {
                 tau = self.blur(self.config.law, tau, cx);
             }
             for to in cx.reach.iter().map(|edge| edge.peer) {
-                let letter = tau.with_public(Public::declare(token.epoch), |epoch, sum| Letter::Sum { epoch, sum });
+                let letter = tau.with_public(Public::declare(token.epoch), |epoch, sum| RingLetter::Sum { epoch, sum });
                 // Whoever has been gone for so long does not learn it.
                 let _ = cx.outbox.send_durable(to, letter);
             }
@@ -286,7 +287,7 @@ impl Ring {
     /// The token is safe with another: whoever handed it to this member may forget it.
     fn tell_predecessor(&self, me: &mut State, cx: &mut Cx<'_>) {
         if let Some((from, hop)) = me.owes.take() {
-            let passed = Letter::Passed { epoch: me.epoch, hop };
+            let passed = RingLetter::Passed { epoch: me.epoch, hop };
             // Whoever has been gone for so long forgets it by itself.
             let _ = cx.outbox.send_durable(PeerId(from), Released::from(Public::declare(passed)));
         }
@@ -386,7 +387,7 @@ impl State {
 
 /// A letter of the ring.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Letter {
+pub enum RingLetter {
     /// The token.
     Token(Token),
     /// The token of this hop was taken.
@@ -414,13 +415,13 @@ pub enum Letter {
 
 const LETTER_BYTES: usize = 29;
 
-impl Wire<'_> for Letter {
+impl Wire<'_> for RingLetter {
     fn encode(&self, out: &mut Vec<u8>) {
         let (kind, epoch, hop, silent, tau) = match *self {
-            Letter::Token(Token { epoch, hop, silent, tau }) => (0u8, epoch, hop, silent, tau),
-            Letter::Passed { epoch, hop } => (1, epoch, hop, 0, 0.0),
-            Letter::Sum { epoch, sum } => (2, epoch, 0, 0, sum),
-            Letter::Taken { epoch, hop } => (3, epoch, hop, 0, 0.0),
+            RingLetter::Token(Token { epoch, hop, silent, tau }) => (0u8, epoch, hop, silent, tau),
+            RingLetter::Passed { epoch, hop } => (1, epoch, hop, 0, 0.0),
+            RingLetter::Sum { epoch, sum } => (2, epoch, 0, 0, sum),
+            RingLetter::Taken { epoch, hop } => (3, epoch, hop, 0, 0.0),
         };
         out.push(kind);
         out.extend(epoch.count.to_le_bytes());
@@ -440,10 +441,10 @@ impl Wire<'_> for Letter {
             return Err(Reject::NotFinite);
         }
         match (bytes[0], hop, silent, tau.to_bits()) {
-            (0, ..) => Ok(Letter::Token(Token { epoch, hop, silent, tau })),
-            (1, _, 0, 0) => Ok(Letter::Passed { epoch, hop }),
-            (2, 0, 0, _) => Ok(Letter::Sum { epoch, sum: tau }),
-            (3, _, 0, 0) => Ok(Letter::Taken { epoch, hop }),
+            (0, ..) => Ok(RingLetter::Token(Token { epoch, hop, silent, tau })),
+            (1, _, 0, 0) => Ok(RingLetter::Passed { epoch, hop }),
+            (2, 0, 0, _) => Ok(RingLetter::Sum { epoch, sum: tau }),
+            (3, _, 0, 0) => Ok(RingLetter::Taken { epoch, hop }),
             _ => Err(Reject::Malformed),
         }
     }
@@ -457,7 +458,7 @@ impl Algorithm for Ring {
     /// What the member contributes: one number for all rounds, or one for each.
     type Data<'d> = &'d [f64];
     type State = State;
-    type Letter<'a> = Letter;
+    type Letter<'a> = RingLetter;
 
     fn post_len(&self) -> usize {
         0
@@ -495,32 +496,33 @@ impl Algorithm for Ring {
         me: &mut State,
         values: &[f64],
         from: PeerId,
-        letter: Letter,
+        letter: RingLetter,
         cx: &mut Cx<'_>,
     ) -> Result<(), Reject> {
         match letter {
-            Letter::Token(token) => {
+            RingLetter::Token(token) => {
                 self.check(&token, cx.me)?;
                 let (epoch, hop) = (me.epoch.max(token.epoch), token.hop);
                 let is_refused = token.epoch < me.epoch;
-                let answer = if is_refused { Letter::Passed { epoch, hop } } else { Letter::Taken { epoch, hop } };
+                let answer =
+                    if is_refused { RingLetter::Passed { epoch, hop } } else { RingLetter::Taken { epoch, hop } };
                 cx.outbox.send_durable(from, Released::from(Public::declare(answer)))?;
                 if !is_refused {
                     me.owes = Some((from.0, hop));
                     self.hold(me, values, token, cx);
                 }
             }
-            Letter::Taken { epoch, hop } => {
+            RingLetter::Taken { epoch, hop } => {
                 self.expect(me, from, epoch, hop)?;
                 cx.outbox.wake_at(cx.now.after(Time(3.0 * self.config.timeout)));
                 self.tell_predecessor(me, cx);
             }
-            Letter::Passed { epoch, hop } => {
+            RingLetter::Passed { epoch, hop } => {
                 self.expect(me, from, epoch, hop)?;
                 me.sent = None;
                 self.tell_predecessor(me, cx);
             }
-            Letter::Sum { epoch, sum } => {
+            RingLetter::Sum { epoch, sum } => {
                 if me.sum.is_some_and(|(known, _)| known >= epoch) {
                     return Err(Reject::OutOfTurn);
                 }

@@ -1,7 +1,7 @@
 //! The peers' processes. Whatever happens to this one, they end.
 
 use crate::peer::{Admin, Asked};
-use sottovoce_net::status::{Phase, Status};
+use sottovoce_net::status::{PeerStatus, Phase};
 use sottovoce_privacy::odometer::Instance;
 use sottovoce_run::facts::Traffic;
 use sottovoce_task::error::Mistake;
@@ -31,7 +31,7 @@ struct Running {
 }
 
 /// What peers said when they were asked in turn.
-pub struct Round(pub Vec<(String, Option<Status>)>);
+pub struct Round(pub Vec<(String, Option<PeerStatus>)>);
 
 impl Children {
     pub fn start(names: &[String], folders: &[PathBuf], charged: Option<Instance>) -> Result<Self, Mistake> {
@@ -153,13 +153,13 @@ impl Settled {
 }
 
 impl Round {
-    fn statuses(&self) -> impl Iterator<Item = &Status> {
+    fn statuses(&self) -> impl Iterator<Item = &PeerStatus> {
         self.0.iter().filter_map(|(_, status)| status.as_ref())
     }
 
     /// Whether everyone answered and has nothing to do.
     fn is_quiet(&self) -> bool {
-        let quiet = |status: &Status| status.phase == Phase::Quiet;
+        let quiet = |status: &PeerStatus| status.phase == Phase::Quiet;
         self.0.iter().all(|(_, status)| status.as_ref().is_some_and(quiet))
     }
 

@@ -3,7 +3,7 @@
 use super::children::Round;
 use crate::Output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sottovoce_net::status::{Phase, Status};
+use sottovoce_net::status::{PeerStatus, Phase};
 use sottovoce_report::plot::number;
 use sottovoce_run::facts::PublicFacts;
 
@@ -60,7 +60,7 @@ impl Show {
         }
     }
 
-    fn row(&self, name: &str, status: Option<&Status>) -> String {
+    fn row(&self, name: &str, status: Option<&PeerStatus>) -> String {
         let name: String = name.chars().take(20).collect();
         let Some(status) = status else { return format!("{name:<20} {:>9}", "starting") };
         let phase = match status.phase {

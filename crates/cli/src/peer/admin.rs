@@ -2,7 +2,7 @@
 
 use super::folder::replace;
 use serde::{Deserialize, Serialize};
-use sottovoce_net::status::Status;
+use sottovoce_net::status::PeerStatus;
 use sottovoce_task::error::Mistake;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -68,7 +68,7 @@ impl Admin {
     }
 
     /// How the peer is doing.
-    pub fn status(&self) -> Asked<Status> {
+    pub fn status(&self) -> Asked<PeerStatus> {
         match self.ask("GET /status").and_then(|body| serde_json::from_slice(&body).ok()) {
             Some(status) => Asked::Answered(status),
             None => Asked::NotRunning,

@@ -2,7 +2,7 @@
 
 use crate::owner::owner;
 use sottovoce_net::disk::{Glance, private};
-use sottovoce_net::store::{Step, Store};
+use sottovoce_net::store::{Store, StoredStep};
 use sottovoce_net::transport::Identity;
 use sottovoce_privacy::Ledger;
 use sottovoce_run::peer::{Heard, One, PeerFile, Recalled, Saved, load, load_without};
@@ -74,7 +74,7 @@ pub fn load_peer(file: &PeerFile) -> Result<One, Mistake> {
 }
 
 /// The last step in a peer's store, running or not; none before its first. It must be this peer's, with this task and these data.
-pub fn look(file: &PeerFile, one: &One, identity: &Identity) -> Result<Option<Step>, Mistake> {
+pub fn look(file: &PeerFile, one: &One, identity: &Identity) -> Result<Option<StoredStep>, Mistake> {
     if !file.store.exists() {
         return Ok(None);
     }
@@ -86,7 +86,7 @@ pub fn look(file: &PeerFile, one: &One, identity: &Identity) -> Result<Option<St
 }
 
 /// A step as the models are made from it.
-pub fn saved(step: &Step) -> Saved<'_> {
+pub fn saved(step: &StoredStep) -> Saved<'_> {
     Saved {
         state: &step.state,
         neighbours: &step.neighbours,
@@ -96,7 +96,7 @@ pub fn saved(step: &Step) -> Saved<'_> {
 }
 
 /// What a step holds of each neighbour of a peer file. Whoever has a new key is somebody else.
-pub fn heard<'s>(step: &'s Step, file: &PeerFile) -> Vec<Heard<'s>> {
+pub fn heard<'s>(step: &'s StoredStep, file: &PeerFile) -> Vec<Heard<'s>> {
     let heard = |neighbour: &sottovoce_run::peer::Neighbour| {
         let known = step.heard.get(&neighbour.agent).filter(|known| known.key == neighbour.key);
         known.map_or(Heard::default(), |known| Heard {

@@ -6,12 +6,12 @@ use super::init::{parse_address, warnings};
 use crate::owner::owner;
 use crate::{Output, budget};
 use sottovoce_core::{Algorithm, Wire};
-use sottovoce_net::admin::{Account, Admin as AdminServer, Ask};
+use sottovoce_net::admin::{Account, AdminServer, Ask};
 use sottovoce_net::disk::FileDisk;
 use sottovoce_net::frame::frame_bytes_max;
 use sottovoce_net::group::Group;
 use sottovoce_net::node::{Node, Rules};
-use sottovoce_net::peer::{Peer, Settings};
+use sottovoce_net::peer::{Peer, PeerSettings};
 use sottovoce_net::seat::Seat;
 use sottovoce_net::transport::{self, Identity};
 use sottovoce_net::{Key, Multiaddr};
@@ -137,7 +137,7 @@ impl Visitor for Run<'_> {
                 .map_err(|fault| Mistake::file(&file.store, fault.to_string()))?;
         // PRIVACY: the store has its first record, and nothing was released yet.
         seat.iter().try_for_each(|seat| budget::stamp_peer(file, seat))?;
-        let settings = Settings {
+        let settings = PeerSettings {
             identity,
             transport: settings,
             keys,
@@ -177,7 +177,7 @@ async fn serve<'d, A: Algorithm>(
     (file, one, seat): (&PeerFile, &One, Option<Seat>),
     news: Vec<String>,
     node: Node<'d, A, FileDisk>,
-    settings: Settings,
+    settings: PeerSettings,
 ) -> Result<(), Mistake> {
     let refused = |error: &dyn std::fmt::Display| Mistake::file(&file.source, error.to_string());
     let token = Admin::token()?;
@@ -271,13 +271,13 @@ fn transport_settings(
     one: &One,
     post_len: usize,
     letter_bytes_max: usize,
-) -> Result<transport::Settings, Mistake> {
+) -> Result<transport::TransportSettings, Mistake> {
     let addresses = |texts: &[String], key: &str| -> Result<Vec<Multiaddr>, Mistake> {
         texts.iter().map(|text| parse_address(text, key, Some(&file.source))).collect()
     };
     // The number is that of the form of frames.
     let protocol = format!("/sottovoce/2/{}", hex(&one.common));
-    let mut settings = transport::Settings::new(protocol, frame_bytes_max(post_len, letter_bytes_max));
+    let mut settings = transport::TransportSettings::new(protocol, frame_bytes_max(post_len, letter_bytes_max));
     settings.listen = addresses(&file.listen, "listen")?;
     settings.external = addresses(&file.external, "external")?;
     settings.relays = addresses(&file.relays, "relays")?;

@@ -3,8 +3,8 @@
 use super::admin::{Admin, Asked};
 use super::folder::{load_peer, look, read_key};
 use crate::{Output, screen};
-use sottovoce_net::status::{NeighbourStatus, Phase, Status};
-use sottovoce_net::store::Step;
+use sottovoce_net::status::{NeighbourStatus, PeerStatus, Phase};
+use sottovoce_net::store::StoredStep;
 use sottovoce_privacy::{Accountant, Ledger, Sum};
 use sottovoce_report::plot::number;
 use sottovoce_report::training::bound_or_infinity;
@@ -69,7 +69,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
 }
 
 /// What the store of a peer that does not run tells.
-fn from_store(file: &PeerFile, id: &str, step: Option<Step>) -> Status {
+fn from_store(file: &PeerFile, id: &str, step: Option<StoredStep>) -> PeerStatus {
     let step = step.unwrap_or_default();
     let neighbour = |neighbour: &sottovoce_run::peer::Neighbour| {
         let heard = step.heard.get(&neighbour.agent).filter(|heard| heard.key == neighbour.key);
@@ -81,7 +81,7 @@ fn from_store(file: &PeerFile, id: &str, step: Option<Step>) -> Status {
             points: heard.and_then(|heard| heard.points),
         }
     };
-    Status {
+    PeerStatus {
         name: file.agent.clone(),
         key: id.to_owned(),
         phase: Phase::Asking,
@@ -146,7 +146,7 @@ fn json_bound(value: f64) -> serde_json::Value {
     if value.is_finite() { serde_json::json!(value) } else { serde_json::json!("infinity") }
 }
 
-fn tell(status: &Status, process: Option<u32>, budget: &Budget, source: &[String]) -> Result<(), Mistake> {
+fn tell(status: &PeerStatus, process: Option<u32>, budget: &Budget, source: &[String]) -> Result<(), Mistake> {
     let phase = match (process, status.phase) {
         (None, _) => "not running; this is what its store holds".to_owned(),
         (Some(process), Phase::Asking) => {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use sottovoce_algorithms::personal::graph::Links;
 use sottovoce_core::PeerId;
 use sottovoce_net::disk::Glance;
-use sottovoce_net::store::{Step, Store};
+use sottovoce_net::store::{Store, StoredStep};
 use sottovoce_run::peer::{Heard, PeerFile, Saved, load};
 use std::fs;
 use std::net::TcpListener;
@@ -229,7 +229,7 @@ impl Peer {
     }
 
     /// What its store holds, whether it runs or not.
-    pub fn step(&self) -> Option<Step> {
+    pub fn step(&self) -> Option<StoredStep> {
         let looked = Store::look(&mut Glance::at(&self.folder().join("store")));
         looked.expect("a good store").and_then(|(_, step)| step)
     }
@@ -267,7 +267,7 @@ pub fn until_quiet(peers: &mut [&mut Peer]) {
 pub fn learned(folder: &Path) -> (PeerId, Links) {
     let one = load(&PeerFile::read(folder).expect("a peer file")).expect("a peer");
     let looked = Store::look(&mut Glance::at(&folder.join("store"))).expect("a good store");
-    let Step { state, neighbours, ledger, .. } = looked.and_then(|(_, step)| step).expect("a step");
+    let StoredStep { state, neighbours, ledger, .. } = looked.and_then(|(_, step)| step).expect("a step");
     let saved = Saved { state: &state, neighbours: &neighbours, ledger: &ledger, post: None };
     let recalled = one.recall(saved, &vec![Heard::default(); neighbours.len()]).expect("its state");
     (one.me, recalled.links.expect("a learned graph"))

@@ -52,7 +52,7 @@ pub fn frame_bytes_max(post_len: usize, letter_bytes_max: usize) -> usize {
 }
 
 /// A number that a process draws when it starts.
-pub type Instance = [u8; 16];
+pub type ProcessNumber = [u8; 16];
 
 /// A question.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,7 +85,7 @@ pub enum Question<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Card<'a> {
     /// Which process it is.
-    pub instance: Instance,
+    pub instance: ProcessNumber,
     /// The agent's name.
     pub name: &'a str,
     /// How many points it has.

@@ -3,7 +3,7 @@
 use super::{Fault, LETTERS_MAX, MINE, Node, OWN_NUMBER_MAX, Phase, Waiting};
 use crate::disk::Disk;
 use crate::frame::Seen;
-use crate::store::{DurableLetter, Heard, Mail, Posted, SavedLetter, Stamped, Step};
+use crate::store::{DurableLetter, HeardPeer, Mail, Posted, SavedLetter, Stamped, StoredStep};
 use sottovoce_core::wire::NUMBER_MAX;
 use sottovoce_core::{Algorithm, CannotResume, Delivery, Time, UNHEARD};
 use sottovoce_privacy::{Noise, Secrets};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
     /// Puts back what the store holds, except the agent's state.
-    pub(super) fn recall(&mut self, step: &Step) -> Result<(), Fault> {
+    pub(super) fn recall(&mut self, step: &StoredStep) -> Result<(), Fault> {
         let len = self.versions.row_len();
         let fits = |values: &[f64], most: f64| values.len() == len && values.iter().all(|value| value.abs() <= most);
         (self.wakes, self.events, self.time) = (step.wakes, step.events, Time(step.time));
@@ -124,7 +124,7 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
         self.events == 0 && self.last_number == 0
     }
 
-    fn step(&self, post: Option<&Posted>) -> Step {
+    fn step(&self, post: Option<&Posted>) -> StoredStep {
         let mut state = Vec::new();
         if let Phase::Awake(agent) = &self.phase {
             self.algorithm.save(agent, &mut state);
@@ -135,7 +135,10 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
             let at = self.group.neighbour(k).filter(|&at| self.seen[at] != UNHEARD);
             let post = at.map(|at| (post, self.versions.row(self.seen[at] as usize).to_vec()));
             let key = self.group.key(k).to_owned();
-            (self.group.name(k).to_owned(), Heard { key, post, letter, turn, durable, points: self.others[k].points })
+            (
+                self.group.name(k).to_owned(),
+                HeardPeer { key, post, letter, turn, durable, points: self.others[k].points },
+            )
         };
         let mail = |&k: &usize| {
             let (Mail { last, acknowledged, waiting, .. }, stored) = (&self.others[k].mail, self.others[k].stored);
@@ -143,7 +146,7 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
             let (key, last, acknowledged) = (self.group.key(k).to_owned(), *last, *acknowledged);
             (self.group.name(k).to_owned(), Mail { key, last, acknowledged, waiting })
         };
-        Step {
+        StoredStep {
             wakes: self.wakes,
             events: self.events,
             time: self.time.0,
@@ -160,7 +163,7 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
         }
     }
 
-    fn commit(&mut self, step: &Step) -> Result<(), Fault> {
+    fn commit(&mut self, step: &StoredStep) -> Result<(), Fault> {
         if let Err(error) = self.store.commit(step) {
             self.phase = Phase::Failed;
             return Err(error.into());

@@ -8,9 +8,9 @@
 //! rolled back, copied or lost shows itself by that, and the peer refuses to go on ([`Fault::RolledBack`]).
 
 use crate::disk::Disk;
-use crate::frame::{Instance, Refusals, Seen};
+use crate::frame::{ProcessNumber, Refusals, Seen};
 use crate::group::Group;
-use crate::store::{Mail, Owner, SavedLetter, Stamped, Step, Store, StoreError};
+use crate::store::{Mail, Owner, SavedLetter, Stamped, Store, StoreError, StoredStep};
 use sottovoce_core::wire::LETTER_BYTES_MAX;
 use sottovoce_core::{Activity, Algorithm, CannotResume, Coin, Cx, Neighbours, Outbox, Posts, Rows, Time, UNHEARD};
 use sottovoce_privacy::{Entropy, Exhausted, Gate, NoEntropy, Noise, OtherPlan, Plan, Secret, Secrets};
@@ -120,7 +120,7 @@ pub enum Woke {
 
 /// What happened so far, since this process began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct NodeCounters {
     /// Frames that were dropped, by reason.
     pub refusals: Refusals,
     /// Frames of ours that others dropped.
@@ -165,7 +165,7 @@ pub struct Node<'d, A: Algorithm, D, N = Secret> {
     /// Secret bits, as secret as the noise is.
     entropy: Entropy,
     /// Which process this is.
-    instance: Instance,
+    instance: ProcessNumber,
     letter_bytes_max: usize,
     wake_rate: f64,
     phase: Phase<A::State>,
@@ -195,7 +195,7 @@ pub struct Node<'d, A: Algorithm, D, N = Secret> {
     letters: Vec<SavedLetter>,
     still: u32,
     moved: f64,
-    counters: Counters,
+    counters: NodeCounters,
     outbox: Outbox,
     scratch: Vec<f64>,
 }
@@ -203,7 +203,7 @@ pub struct Node<'d, A: Algorithm, D, N = Secret> {
 /// How far a peer has come.
 enum Phase<S> {
     /// It asks what others have seen.
-    Asking(Option<Box<Step>>),
+    Asking(Option<Box<StoredStep>>),
     /// It is there.
     Awake(S),
     /// It goes no further.
@@ -238,7 +238,7 @@ struct Waiting {
 
 /// A neighbour, as its peer sees it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Neighbour<'n> {
+pub struct KnownNeighbour<'n> {
     /// Its name.
     pub name: &'n str,
     /// Durable letters that wait for it.
@@ -321,7 +321,7 @@ impl<'d, A: Algorithm, D: Disk, N: Noise + 'static> Node<'d, A, D, N> {
             letters: Vec::new(),
             still: 0,
             moved: f64::INFINITY,
-            counters: Counters::default(),
+            counters: NodeCounters::default(),
             outbox: Outbox::new(letter_bytes_max),
             scratch: Vec::new(),
             group,

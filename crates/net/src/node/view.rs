@@ -1,6 +1,6 @@
 //! What can be read of a peer, by its owner and by its driver.
 
-use super::{Counters, Neighbour, Node, Phase, STILL_WAKES};
+use super::{KnownNeighbour, Node, NodeCounters, Phase, STILL_WAKES};
 use crate::disk::Disk;
 use crate::group::Group;
 use sottovoce_core::{Algorithm, Time, UNHEARD};
@@ -27,11 +27,11 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
     }
 
     /// Those in reach, by position.
-    pub fn neighbours(&self) -> impl Iterator<Item = Neighbour<'_>> {
+    pub fn neighbours(&self) -> impl Iterator<Item = KnownNeighbour<'_>> {
         let heard = |at: usize| (self.seen[at] != UNHEARD).then(|| self.versions.row(self.seen[at] as usize));
         self.others.iter().enumerate().map(move |(k, other)| {
             let at = self.group.neighbour(k);
-            Neighbour {
+            KnownNeighbour {
                 name: self.group.name(k),
                 waiting: other.mail.waiting.len(),
                 weight: at.map_or(0.0, |at| self.group.peers().edge(at).weight),
@@ -43,7 +43,7 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
     }
 
     /// What happened.
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &NodeCounters {
         &self.counters
     }
 

@@ -28,7 +28,7 @@ use thiserror::Error;
 mod step;
 
 use step::merge_all;
-pub use step::{DurableLetter, Heard, Mail, Posted, SavedLetter, Stamped, Step};
+pub use step::{DurableLetter, HeardPeer, Mail, Posted, SavedLetter, Stamped, StoredStep};
 
 /// The form of the payloads. Another one is refused, not guessed at.
 pub const FORMAT: u32 = 2;
@@ -76,13 +76,13 @@ struct Written {
     mail: BTreeMap<String, Mail>,
     state: Vec<u8>,
     neighbours: Vec<(String, f64)>,
-    heard: BTreeMap<String, Heard>,
+    heard: BTreeMap<String, HeardPeer>,
 }
 
 impl Written {
     /// Of a step, with these parts in place of what has changed of them.
-    fn new(step: &Step, mail: BTreeMap<String, Mail>, heard: BTreeMap<String, Heard>) -> Self {
-        let Step { wakes, events, time, alarm, epoch, last_number, ref ledger, .. } = *step;
+    fn new(step: &StoredStep, mail: BTreeMap<String, Mail>, heard: BTreeMap<String, HeardPeer>) -> Self {
+        let StoredStep { wakes, events, time, alarm, epoch, last_number, ref ledger, .. } = *step;
         let charges: Vec<&Charge> = ledger.charges().collect();
         let charges = serde_json::to_string(&charges).expect("charges are JSON");
         let (post, letters, state) = (step.post.clone(), step.letters.clone(), step.state.clone());
@@ -104,12 +104,12 @@ impl Written {
         }
     }
 
-    fn read(self) -> Option<Step> {
+    fn read(self) -> Option<StoredStep> {
         let Written { wakes, events, time, alarm, epoch, last_number, charges, post, letters, mail, .. } = self;
         let (state, neighbours, heard) = (self.state, self.neighbours, self.heard);
         let charges: Vec<Charge> = serde_json::from_str(&charges).ok()?;
         let ledger = Ledger::from_charges(charges).ok()?;
-        Some(Step {
+        Some(StoredStep {
             wakes,
             events,
             time,
@@ -190,7 +190,7 @@ pub struct Store<D> {
     /// What it would have if it were written anew.
     bytes_short: usize,
     /// Everything ever heard.
-    heard: BTreeMap<String, Heard>,
+    heard: BTreeMap<String, HeardPeer>,
     /// All durable letters that wait.
     mail: BTreeMap<String, Mail>,
     failed: bool,
@@ -198,7 +198,7 @@ pub struct Store<D> {
 
 impl<D: Disk> Store<D> {
     /// Opens a store, or begins one. The last step, with everything that was heard until then, if there is one.
-    pub fn open(mut disk: D, owner: &Owner) -> Result<(Self, Option<Step>), StoreError> {
+    pub fn open(mut disk: D, owner: &Owner) -> Result<(Self, Option<StoredStep>), StoreError> {
         let bytes = disk.read().map_err(|error| StoreError::Io { what: "read", error })?;
         let log = Log::parse(&bytes)?;
         let mut store = Store {
@@ -233,7 +233,7 @@ impl<D: Disk> Store<D> {
     }
 
     /// What a store holds, for its owner to look at while a peer may be using it: whose it is, and the last step.
-    pub fn look(disk: &mut D) -> Result<Option<(Owner, Option<Step>)>, StoreError> {
+    pub fn look(disk: &mut D) -> Result<Option<(Owner, Option<StoredStep>)>, StoreError> {
         let bytes = disk.read().map_err(|error| StoreError::Io { what: "read", error })?;
         let log = Log::parse(&bytes)?;
         let Some((first, rest)) = log.payloads.split_first() else { return Ok(None) };
@@ -255,7 +255,7 @@ impl<D: Disk> Store<D> {
     }
 
     /// Returns when the step is safe. After an error nothing of it may be sent, nor anything else.
-    pub fn commit(&mut self, step: &Step) -> Result<(), StoreError> {
+    pub fn commit(&mut self, step: &StoredStep) -> Result<(), StoreError> {
         if self.failed {
             return Err(StoreError::Failed);
         }
@@ -284,7 +284,7 @@ impl<D: Disk> Store<D> {
     }
 
     /// Writes the log anew: whose it is, and the last step with all letters that wait and everything heard.
-    fn renew(&mut self, step: Option<&Step>) -> Result<(), StoreError> {
+    fn renew(&mut self, step: Option<&StoredStep>) -> Result<(), StoreError> {
         let owner = encode(&(FORMAT, &self.owner));
         let step = step.map(|step| encode(&Written::new(step, self.mail.clone(), self.heard.clone())));
         let (mut bytes, mut digest, mut records) = (Vec::new(), [0; DIGEST_BYTES], 0);
@@ -315,7 +315,7 @@ fn owner(first: &[u8]) -> Result<Owner, StoreError> {
 }
 
 /// The last step, with all letters that wait and everything that was heard until then.
-fn last_step(payloads: &[&[u8]]) -> Result<Option<Step>, StoreError> {
+fn last_step(payloads: &[&[u8]]) -> Result<Option<StoredStep>, StoreError> {
     let (mut mail, mut heard) = (BTreeMap::new(), BTreeMap::new());
     let mut last = None;
     for (payload, record) in payloads.iter().zip(1..) {
@@ -326,7 +326,7 @@ fn last_step(payloads: &[&[u8]]) -> Result<Option<Step>, StoreError> {
         merge_all(&mut mail, &step.mail);
         last = Some(step);
     }
-    Ok(last.map(|step| Step { mail, heard, ..step }))
+    Ok(last.map(|step| StoredStep { mail, heard, ..step }))
 }
 
 fn encode<T: Serialize>(value: &T) -> Vec<u8> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Everything that one step changes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Step {
+pub struct StoredStep {
     /// Wakes so far.
     pub wakes: u64,
     /// Events so far: they key the agent's coins.
@@ -33,7 +33,7 @@ pub struct Step {
     /// Its neighbours when the state was saved: name and weight.
     pub neighbours: Vec<(String, f64)>,
     /// By name: what was heard from others since the step before.
-    pub heard: BTreeMap<String, Heard>,
+    pub heard: BTreeMap<String, HeardPeer>,
 }
 
 /// A stamp that is kept, so that a message is sent again to the bit.
@@ -125,7 +125,7 @@ pub(super) fn merge_all(mail: &mut BTreeMap<String, Mail>, changes: &BTreeMap<St
 
 /// What is known of another peer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Heard {
+pub struct HeardPeer {
     /// Its public key, as text.
     pub key: String,
     /// Its last post, and that it was seen.

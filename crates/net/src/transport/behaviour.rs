@@ -23,7 +23,7 @@ use super::addresses::{first_peer, is_relayed};
 use super::codec::Codec;
 use super::counters::Counters;
 use super::doorkeeper::Doorkeeper;
-use super::{Identity, Settings, StartError};
+use super::{Identity, StartError, TransportSettings};
 
 /// A connection must be encrypted and multiplexed within this time.
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -95,12 +95,12 @@ fn stack(identity: &Identity) -> Result<Stack, StartError> {
 }
 
 /// The relays that the settings name, for our own use or on the way to a listed peer.
-fn relays_named(settings: &Settings) -> HashSet<PeerId> {
+fn relays_named(settings: &TransportSettings) -> HashSet<PeerId> {
     let on_the_way = settings.known.iter().flat_map(|(_, addresses)| addresses).filter(|address| is_relayed(address));
     settings.relays.iter().chain(on_the_way).filter_map(first_peer).collect()
 }
 
-fn relay_limits(settings: &Settings) -> relay::Config {
+fn relay_limits(settings: &TransportSettings) -> relay::Config {
     relay::Config {
         max_reservations: relaying::RESERVATIONS_MAX,
         max_reservations_per_peer: relaying::RESERVATIONS_PER_PEER_MAX,
@@ -117,7 +117,7 @@ fn relay_limits(settings: &Settings) -> relay::Config {
 /// Builds the swarm. It does not listen or dial yet.
 pub(super) fn build(
     identity: &Identity,
-    settings: &Settings,
+    settings: &TransportSettings,
     counters: &Arc<Counters>,
 ) -> Result<Swarm<Behaviour>, StartError> {
     let protocol = StreamProtocol::try_from_owned(settings.protocol.clone())

@@ -22,7 +22,7 @@ use super::codec::{Frame, Request};
 use super::counters::{Reason, add};
 use super::redial::Redial;
 use super::standing::Standings;
-use super::{Command, EVENTS_MAX, Event, Identity, RequestError, Settings, Shared, StartError};
+use super::{Command, EVENTS_MAX, Identity, RequestError, Shared, StartError, TransportEvent, TransportSettings};
 
 /// Requests of ours that wait for an answer, to all peers together.
 const REQUESTS_UNDER_WAY_MAX: usize = 1024;
@@ -49,7 +49,7 @@ pub(super) struct UnderWay {
 // Fields are dropped in this order: `stop` waits for the end of `commands`, when sockets are closed already.
 pub(super) struct Driver {
     pub(super) swarm: Swarm<Behaviour>,
-    pub(super) settings: Settings,
+    pub(super) settings: TransportSettings,
     pub(super) shared: Arc<Shared>,
     pub(super) under_way: HashMap<OutboundRequestId, UnderWay>,
     pub(super) under_way_per_peer: HashMap<PeerId, usize>,
@@ -65,7 +65,7 @@ pub(super) struct Driver {
     pub(super) untold: HashSet<PeerId>,
     /// Peers that turned out to learn another task, until they are disconnected.
     pub(super) of_other_task: HashSet<PeerId>,
-    pub(super) events: mpsc::Sender<Event>,
+    pub(super) events: mpsc::Sender<TransportEvent>,
     pub(super) commands: mpsc::Receiver<Command>,
 }
 
@@ -73,10 +73,10 @@ impl Driver {
     /// Opens the listeners and waits until they are open.
     pub(super) async fn start(
         identity: &Identity,
-        settings: Settings,
+        settings: TransportSettings,
         shared: Arc<Shared>,
         commands: mpsc::Receiver<Command>,
-        events: mpsc::Sender<Event>,
+        events: mpsc::Sender<TransportEvent>,
     ) -> Result<Self, StartError> {
         let mut swarm = behaviour::build(identity, &settings, &shared.counters)?;
         let mut listeners = HashMap::new();
@@ -263,14 +263,14 @@ impl Driver {
     pub(super) fn tell_connections(&mut self) {
         while let Some(peer) = self.untold.iter().next().copied() {
             let event = match (self.connected.contains(&peer), self.told.contains(&peer)) {
-                (true, false) => Event::Connected(peer),
-                (false, true) => Event::Disconnected(peer),
+                (true, false) => TransportEvent::Connected(peer),
+                (false, true) => TransportEvent::Disconnected(peer),
                 _ => {
                     self.untold.remove(&peer);
                     continue;
                 }
             };
-            let connected = matches!(event, Event::Connected(_));
+            let connected = matches!(event, TransportEvent::Connected(_));
             if self.events.try_send(event).is_err() {
                 return;
             }
@@ -284,7 +284,7 @@ impl Driver {
     }
 
     /// Tells the node something that it can do without.
-    pub(super) fn hint(&self, event: Event) {
+    pub(super) fn hint(&self, event: TransportEvent) {
         if self.events.capacity() >= EVENTS_FREE_FOR_HINTS {
             let _ = self.events.try_send(event);
         }
@@ -292,7 +292,7 @@ impl Driver {
 
     pub(super) fn refuse(&self, peer: Option<PeerId>, reason: Reason) {
         self.shared.counters.refuse(reason);
-        self.hint(Event::Refused { peer, reason });
+        self.hint(TransportEvent::Refused { peer, reason });
     }
 
     pub(super) fn ban(&mut self, peer: PeerId, time: Duration) {
@@ -311,7 +311,7 @@ impl Driver {
             Noted::New => {
                 self.redial.hurry(&peer, Instant::now());
                 if source == Source::Heard {
-                    self.hint(Event::Discovered { peer, address });
+                    self.hint(TransportEvent::Discovered { peer, address });
                 }
             }
             Noted::Known => {}

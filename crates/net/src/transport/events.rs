@@ -20,7 +20,7 @@ use super::codec::{Fault, Frame, Request};
 use super::counters::{Reason, add};
 use super::doorkeeper::Denied;
 use super::driver::Driver;
-use super::{Event, Reply, RequestError, StartError};
+use super::{Reply, RequestError, StartError, TransportEvent};
 
 /// Addresses taken from one announcement of a peer.
 const ADDRESSES_PER_NEWS_MAX: usize = 8;
@@ -110,7 +110,7 @@ impl Driver {
             listening.push(address.clone());
         }
         drop(listening);
-        let _ = self.events.try_send(Event::Listening(address));
+        let _ = self.events.try_send(TransportEvent::Listening(address));
     }
 
     pub(super) fn count_dial_error(&mut self, peer: Option<PeerId>, error: &DialError) {
@@ -234,7 +234,7 @@ impl Driver {
         }
         let (answer, answered) = oneshot::channel();
         let reply = Reply { answer, frame_bytes_max: self.settings.frame_bytes_max, _held: frame.held };
-        let event = Event::Request { from: peer, frame: frame.bytes, reply };
+        let event = TransportEvent::Request { from: peer, frame: frame.bytes, reply };
         if self.events.try_send(event).is_err() {
             self.standings.answered(&peer);
             self.shared.counters.refuse(Reason::QueueFull);

@@ -31,7 +31,7 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use counters::{Counts, Reason};
 pub use identity::{Identity, NotAnIdentity, is_signed_by};
-pub use settings::{Limits, Settings};
+pub use settings::{Limits, TransportSettings};
 
 use codec::Frame;
 use counters::Counters;
@@ -45,7 +45,7 @@ const COMMANDS_MAX: usize = 256;
 
 /// What the node hears from the network.
 #[derive(Debug)]
-pub enum Event {
+pub enum TransportEvent {
     /// The peer can be reached at this address.
     Listening(Multiaddr),
     /// A first connection with a peer was established.
@@ -237,8 +237,8 @@ impl Transport {
     /// When a setting is of no use, or a port is taken: one error that says which.
     pub async fn start(
         identity: &Identity,
-        settings: Settings,
-    ) -> Result<(Transport, mpsc::Receiver<Event>), StartError> {
+        settings: TransportSettings,
+    ) -> Result<(Transport, mpsc::Receiver<TransportEvent>), StartError> {
         settings.check()?;
         let shared = Arc::new(Shared::default());
         let (commands, commands_in) = mpsc::channel(COMMANDS_MAX);

@@ -9,7 +9,7 @@ use super::addresses::first_peer;
 
 /// How a peer takes part in the network.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct TransportSettings {
     /// The name of the protocol, `/sottovoce/2/<task digest>`. Peers with other names cannot talk with this one.
     pub protocol: String,
     /// Longer frames are refused, in both directions, before anything is allocated.
@@ -34,7 +34,7 @@ pub struct Settings {
     pub limits: Limits,
 }
 
-impl Settings {
+impl TransportSettings {
     /// Settings of a peer that listens nowhere and knows nobody.
     #[must_use]
     pub fn new(protocol: impl Into<String>, frame_bytes_max: usize) -> Self {

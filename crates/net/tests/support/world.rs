@@ -7,7 +7,7 @@ use sottovoce_core::{Algorithm, Coin, Graph, PeerId, Rows, Time};
 use sottovoce_net::frame::{Answer, Question};
 use sottovoce_net::group::Group;
 use sottovoce_net::node::{Fault, Node, Rules};
-use sottovoce_net::store::{Owner, Step, Store};
+use sottovoce_net::store::{Owner, Store, StoredStep};
 use sottovoce_privacy::{Plan, sensitivity::Norm};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -74,7 +74,7 @@ pub fn rules(plan: Option<Arc<Plan>>) -> Rules {
 }
 
 /// What a disk holds now, or would hold after a power loss that leaves only what is safe.
-pub fn stored(disk: &CrashDisk, me: usize, only_safe: bool) -> Option<Step> {
+pub fn stored(disk: &CrashDisk, me: usize, only_safe: bool) -> Option<StoredStep> {
     Store::open(disk.image(only_safe), &owner(me)).expect("a crash damages nothing").1
 }
 
@@ -147,7 +147,7 @@ pub struct World<'w, A: Algorithm> {
     /// By sender: what it told anyone.
     told: BTreeSet<(usize, Vec<u8>)>,
     /// Holds for what is safe on the disk of a peer, at any time.
-    pub holds: Option<fn(&Step)>,
+    pub holds: Option<fn(&StoredStep)>,
     /// After this many wakes a peer only listens.
     pub wakes_max: Option<u64>,
     /// Posts that need no charge, by each peer.

@@ -8,9 +8,9 @@ use sottovoce_net::admin::Ask;
 use sottovoce_net::disk::{FileDisk, Glance};
 use sottovoce_net::group::Group;
 use sottovoce_net::node::{Fault, Node, Rules};
-use sottovoce_net::peer::{Peer, PeerError, Settings};
-use sottovoce_net::status::{Phase, Status};
-use sottovoce_net::store::{Owner, Step, Store};
+use sottovoce_net::peer::{Peer, PeerError, PeerSettings};
+use sottovoce_net::status::{PeerStatus, Phase};
+use sottovoce_net::store::{Owner, Store, StoredStep};
 use sottovoce_net::transport::{self, Identity, StartError};
 use sottovoce_privacy::Plan;
 use std::future::Future;
@@ -120,15 +120,15 @@ impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>> + 'static> Town<A> {
         Node::open(self.algorithm, self.problem.shard(me), group, rules, &self.owner(k), disk)
     }
 
-    pub fn settings(&self, k: usize) -> Settings {
-        let mut transport = transport::Settings::new("/sottovoce/2/test", 1 << 16);
+    pub fn settings(&self, k: usize) -> PeerSettings {
+        let mut transport = transport::TransportSettings::new("/sottovoce/2/test", 1 << 16);
         let listen = self.addresses[k].clone();
         transport.listen = vec![listen.unwrap_or_else(|| "/ip4/127.0.0.1/tcp/0".parse().expect("an address"))];
         for edge in self.problem.graph.peers(PeerId(k as u32)).iter() {
             let there = self.addresses[edge.peer.index()].iter().cloned().collect();
             transport.known.push((self.identities[edge.peer.index()].id(), there));
         }
-        Settings {
+        PeerSettings {
             identity: self.identities[k].clone(),
             transport,
             keys: self.identities.iter().map(Identity::id).collect(),
@@ -171,14 +171,14 @@ impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>> + 'static> Town<A> {
     }
 
     /// What a peer's store holds.
-    pub fn step(&self, k: usize) -> Step {
+    pub fn step(&self, k: usize) -> StoredStep {
         let found = Store::look(&mut Glance::at(&self.store(k))).expect("a good store").expect("a store");
         found.1.expect("a step")
     }
 }
 
 impl Running {
-    pub async fn status(&self) -> Status {
+    pub async fn status(&self) -> PeerStatus {
         let (reply, status) = oneshot::channel();
         self.owner.send(Ask::Status(reply)).await.expect("it runs");
         status.await.expect("it answers")

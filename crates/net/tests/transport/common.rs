@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use libp2p::{Multiaddr, PeerId};
-use sottovoce_net::transport::{Event, Identity, Limits, Settings, Transport};
+use sottovoce_net::transport::{Identity, Limits, Transport, TransportEvent, TransportSettings};
 use tokio::sync::mpsc;
 
 /// Whatever is waited for comes much earlier, or never.
@@ -11,8 +11,8 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 pub const PROTOCOL: &str = "/sottovoce/2/test";
 pub const FRAME_BYTES_MAX: usize = 64 * 1024;
 
-pub fn settings() -> Settings {
-    let mut settings = Settings::new(PROTOCOL, FRAME_BYTES_MAX);
+pub fn settings() -> TransportSettings {
+    let mut settings = TransportSettings::new(PROTOCOL, FRAME_BYTES_MAX);
     settings.listen = vec![any_port()];
     settings.limits = Limits { requests_per_second: 1_000_000, ..Limits::default() };
     settings
@@ -24,15 +24,15 @@ pub fn any_port() -> Multiaddr {
 
 pub struct Peer {
     pub transport: Transport,
-    pub events: mpsc::Receiver<Event>,
+    pub events: mpsc::Receiver<TransportEvent>,
 }
 
 impl Peer {
-    pub async fn start(settings: Settings) -> Peer {
+    pub async fn start(settings: TransportSettings) -> Peer {
         Peer::start_as(&Identity::generate(), settings).await
     }
 
-    pub async fn start_as(identity: &Identity, settings: Settings) -> Peer {
+    pub async fn start_as(identity: &Identity, settings: TransportSettings) -> Peer {
         let (transport, events) = Transport::start(identity, settings).await.expect("a transport");
         Peer { transport, events }
     }
@@ -50,7 +50,7 @@ impl Peer {
     }
 
     /// The next event for which this says yes; others are dropped.
-    pub async fn wait_for(&mut self, mut wanted: impl FnMut(&Event) -> bool) -> Event {
+    pub async fn wait_for(&mut self, mut wanted: impl FnMut(&TransportEvent) -> bool) -> TransportEvent {
         let next = async {
             loop {
                 let event = self.events.recv().await.expect("the transport runs");
@@ -63,7 +63,7 @@ impl Peer {
     }
 
     pub async fn wait_connected(&mut self, peer: PeerId) {
-        self.wait_for(|event| matches!(event, Event::Connected(who) if *who == peer)).await;
+        self.wait_for(|event| matches!(event, TransportEvent::Connected(who) if *who == peer)).await;
     }
 
     /// Answers every request with its own frame from now on.
@@ -71,7 +71,7 @@ impl Peer {
         let Peer { transport, mut events } = self;
         tokio::spawn(async move {
             while let Some(event) = events.recv().await {
-                if let Event::Request { frame, reply, .. } = event {
+                if let TransportEvent::Request { frame, reply, .. } = event {
                     reply.send(frame).expect("a frame that came is under the cap");
                 }
             }

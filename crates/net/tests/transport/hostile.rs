@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sottovoce_net::transport::{Event, Limits, Reason, RequestError, Settings};
+use sottovoce_net::transport::{Limits, Reason, RequestError, TransportEvent, TransportSettings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
@@ -55,7 +55,7 @@ async fn a_frame_that_lies_about_its_length_is_refused_and_counted_and_many_lead
 #[tokio::test]
 async fn a_frame_that_is_never_finished_is_given_up_and_counted() {
     let limits = Limits { request_timeout: Duration::from_millis(600), ..settings().limits };
-    let bob = Peer::start(Settings { limits, ..settings() }).await;
+    let bob = Peer::start(TransportSettings { limits, ..settings() }).await;
     let (to, address) = (bob.id(), bob.address());
     let bob = bob.echo();
     let mut slow = Raw::new(PROTOCOL);
@@ -72,7 +72,7 @@ async fn an_answer_over_the_cap_is_refused_and_counted() {
     let mut liar = Raw::new(PROTOCOL);
     let (to, address) = (liar.id(), liar.listen().await);
     tokio::spawn(liar.answer(frame(u32::MAX, b"hello")));
-    let mut alice = Peer::start(Settings { known: vec![(to, vec![address])], ..settings() }).await;
+    let mut alice = Peer::start(TransportSettings { known: vec![(to, vec![address])], ..settings() }).await;
     alice.wait_connected(to).await;
     let refused = alice.transport.request(to, vec![1]).await;
     assert_eq!(refused, Err(RequestError::Answer(Reason::FrameTooLong)));
@@ -85,20 +85,20 @@ async fn peers_of_different_tasks_cannot_talk() {
     let mut other = Raw::new("/sottovoce/2/other");
     let (to, address) = (other.id(), other.listen().await);
     tokio::spawn(other.answer(vec![]));
-    let mut alice = Peer::start(Settings { known: vec![(to, vec![address])], ..settings() }).await;
+    let mut alice = Peer::start(TransportSettings { known: vec![(to, vec![address])], ..settings() }).await;
     alice.wait_connected(to).await;
     assert_eq!(alice.transport.request(to, vec![1]).await, Err(RequestError::WrongTask));
     assert_eq!(alice.transport.counters().refused(Reason::WrongTask), 1);
-    alice.wait_for(|event| matches!(event, Event::Disconnected(peer) if *peer == to)).await;
+    alice.wait_for(|event| matches!(event, TransportEvent::Disconnected(peer) if *peer == to)).await;
 
     // One of ours, which says which task it learns: found out at once, by both, and nobody need ask.
     let bob = Peer::start(settings()).await;
-    let other = Settings { protocol: "/sottovoce/2/other".into(), known: vec![bob.contact()], ..settings() };
+    let other = TransportSettings { protocol: "/sottovoce/2/other".into(), known: vec![bob.contact()], ..settings() };
     let mut carol = Peer::start(other).await;
     for one in [&bob, &carol] {
         until("both count", || one.transport.counters().refused(Reason::WrongTask) > 0).await;
     }
-    carol.wait_for(|event| matches!(event, Event::Disconnected(peer) if *peer == bob.id())).await;
+    carol.wait_for(|event| matches!(event, TransportEvent::Disconnected(peer) if *peer == bob.id())).await;
     let error = carol.transport.request(bob.id(), vec![1]).await.expect_err("of another task");
     assert!(matches!(error, RequestError::WrongTask | RequestError::NotConnected), "{error}");
     assert_eq!(bob.transport.counters().requests_received, 0);
@@ -108,10 +108,10 @@ async fn peers_of_different_tasks_cannot_talk() {
 async fn a_flooding_peer_is_banned_and_an_honest_one_keeps_half_its_rate() {
     const PERIOD: Duration = Duration::from_millis(1500);
     let limits = Limits { requests_per_second: 100, ..Limits::default() };
-    let bob = Peer::start(Settings { limits, ..settings() }).await;
+    let bob = Peer::start(TransportSettings { limits, ..settings() }).await;
     let (to, contact) = (bob.id(), bob.contact());
     let bob = bob.echo();
-    let asking = Settings { known: vec![contact], ..settings() };
+    let asking = TransportSettings { known: vec![contact], ..settings() };
     let mut honest = Peer::start(asking.clone()).await;
     honest.wait_connected(to).await;
 
@@ -128,7 +128,7 @@ async fn a_flooding_peer_is_banned_and_an_honest_one_keeps_half_its_rate() {
     let alone = ask().await;
 
     let patient = Limits { requests_under_way_per_peer: 64, ..asking.limits.clone() };
-    let mut flooder = Peer::start(Settings { limits: patient, ..asking }).await;
+    let mut flooder = Peer::start(TransportSettings { limits: patient, ..asking }).await;
     flooder.wait_connected(to).await;
     let flooding = Arc::new(AtomicBool::new(true));
     for _ in 0..64 {
@@ -148,7 +148,7 @@ async fn a_flooding_peer_is_banned_and_an_honest_one_keeps_half_its_rate() {
     assert!(2 * beside >= alone, "{beside} of {alone}");
     assert!(counts.refused(Reason::RequestRate) > 100, "{counts:?}");
     assert_eq!(counts.bans, 1);
-    flooder.wait_for(|event| matches!(event, Event::Disconnected(peer) if *peer == to)).await;
+    flooder.wait_for(|event| matches!(event, TransportEvent::Disconnected(peer) if *peer == to)).await;
     until("the flooder is turned away", || bob.counters().refused(Reason::Banned) > 0).await;
     assert_eq!(honest.transport.request(to, vec![2]).await, Ok(vec![2]));
 }
@@ -157,11 +157,11 @@ async fn a_flooding_peer_is_banned_and_an_honest_one_keeps_half_its_rate() {
 async fn a_ban_ends() {
     let mut bob = Peer::start(settings()).await;
     let to = bob.id();
-    let mut alice = Peer::start(Settings { known: vec![bob.contact()], ..settings() }).await;
+    let mut alice = Peer::start(TransportSettings { known: vec![bob.contact()], ..settings() }).await;
     bob.wait_connected(alice.id()).await;
     alice.wait_connected(to).await;
     bob.transport.ban(alice.id(), Duration::from_millis(500)).expect("taken");
-    bob.wait_for(|event| matches!(event, Event::Disconnected(_))).await;
+    bob.wait_for(|event| matches!(event, TransportEvent::Disconnected(_))).await;
     until("she is turned away", || bob.transport.counters().refused(Reason::Banned) > 0).await;
     let _bob = bob.echo();
     let answered = async {
@@ -175,10 +175,10 @@ async fn a_ban_ends() {
 #[tokio::test]
 async fn strangers_are_refused_where_only_listed_peers_may_connect() {
     let mut friend = Peer::start(settings()).await;
-    let bob = Peer::start(Settings { known: vec![friend.contact()], listed_only: true, ..settings() }).await;
+    let bob = Peer::start(TransportSettings { known: vec![friend.contact()], listed_only: true, ..settings() }).await;
     let (to, contact) = (bob.id(), bob.contact());
     let bob = bob.echo();
-    let stranger = Peer::start(Settings { known: vec![contact], ..settings() }).await;
+    let stranger = Peer::start(TransportSettings { known: vec![contact], ..settings() }).await;
     until("the stranger is turned away", || bob.counters().refused(Reason::Stranger) > 0).await;
     assert!(stranger.transport.request(to, vec![1]).await.is_err());
     friend.wait_connected(to).await;
@@ -190,12 +190,12 @@ async fn strangers_are_refused_where_only_listed_peers_may_connect() {
 async fn connections_are_limited_and_listed_peers_are_exempt() {
     let mut friend = Peer::start(settings()).await;
     let limits = Limits { connections_incoming: 2, ..settings().limits };
-    let bob = Peer::start(Settings { known: vec![(friend.id(), vec![])], limits, ..settings() }).await;
+    let bob = Peer::start(TransportSettings { known: vec![(friend.id(), vec![])], limits, ..settings() }).await;
     let (to, contact) = (bob.id(), bob.contact());
     let bob = bob.echo();
     let mut others = Vec::new();
     for _ in 0..4 {
-        others.push(Peer::start(Settings { known: vec![contact.clone()], ..settings() }).await);
+        others.push(Peer::start(TransportSettings { known: vec![contact.clone()], ..settings() }).await);
     }
     until("two are too many", || bob.counters().refused(Reason::ConnectionsIncoming) > 1).await;
     friend.transport.learn_address(to, contact.1[0].clone()).expect("taken");
@@ -206,8 +206,8 @@ async fn connections_are_limited_and_listed_peers_are_exempt() {
 #[tokio::test]
 async fn no_connections_are_made_while_the_process_uses_too_much_memory() {
     let limits = Limits { memory_bytes: 1, ..settings().limits };
-    let bob = Peer::start(Settings { limits, ..settings() }).await;
-    let _alice = Peer::start(Settings { known: vec![bob.contact()], ..settings() }).await;
+    let bob = Peer::start(TransportSettings { limits, ..settings() }).await;
+    let _alice = Peer::start(TransportSettings { known: vec![bob.contact()], ..settings() }).await;
     until("she is refused", || bob.transport.counters().refused(Reason::Memory) > 0).await;
     assert_eq!(bob.transport.counters().connections, 0);
 }
@@ -215,7 +215,7 @@ async fn no_connections_are_made_while_the_process_uses_too_much_memory() {
 #[tokio::test]
 async fn an_address_that_connects_too_often_is_refused() {
     let limits = Limits { handshakes_at_once: 10, handshakes_per_second: 1, ..settings().limits };
-    let bob = Peer::start(Settings { limits, ..settings() }).await;
+    let bob = Peer::start(TransportSettings { limits, ..settings() }).await;
     let port = port_of(&bob);
     for _ in 0..30 {
         let _ = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.expect("a socket");
@@ -246,7 +246,7 @@ async fn junk_on_the_port_does_no_harm() {
         let _ = tokio::time::timeout(Duration::from_secs(5), socket.read_to_end(&mut answer)).await;
     }
     until("all are counted", || bob.counters().refused(Reason::Handshake) == 5).await;
-    let mut alice = Peer::start(Settings { known: vec![contact], ..settings() }).await;
+    let mut alice = Peer::start(TransportSettings { known: vec![contact], ..settings() }).await;
     alice.wait_connected(to).await;
     assert_eq!(alice.transport.request(to, vec![1]).await, Ok(vec![1]));
 }

@@ -219,7 +219,7 @@ impl State {
 
 /// What a letter of gossip says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum GossipKind {
     /// A host wants to meet.
     Invite,
     /// A guest brings what it holds.
@@ -236,21 +236,21 @@ pub enum Kind {
 /// | 8 | the number of the meeting, little-endian |
 /// | 8 each | a mass, little-endian; none in an invitation |
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Letter<'a> {
+pub struct GossipLetter<'a> {
     /// What it says.
-    pub kind: Kind,
+    pub kind: GossipKind,
     /// The number of the meeting.
     pub number: u64,
     /// The mass.
     pub mass: Numbers<'a>,
 }
 
-impl<'a> Wire<'a> for Letter<'a> {
+impl<'a> Wire<'a> for GossipLetter<'a> {
     fn encode(&self, out: &mut Vec<u8>) {
         out.push(match self.kind {
-            Kind::Invite => 0,
-            Kind::Bring => 1,
-            Kind::Return => 2,
+            GossipKind::Invite => 0,
+            GossipKind::Bring => 1,
+            GossipKind::Return => 2,
         });
         out.extend_from_slice(&self.number.to_le_bytes());
         self.mass.encode(out);
@@ -260,23 +260,23 @@ impl<'a> Wire<'a> for Letter<'a> {
         let ([kind], rest) = bytes.split_first_chunk().ok_or(Reject::Malformed)?;
         let (number, mass) = rest.split_first_chunk().ok_or(Reject::Malformed)?;
         let kind = match kind {
-            0 => Kind::Invite,
-            1 => Kind::Bring,
-            2 => Kind::Return,
+            0 => GossipKind::Invite,
+            1 => GossipKind::Bring,
+            2 => GossipKind::Return,
             _ => return Err(Reject::Malformed),
         };
-        Ok(Letter { kind, number: u64::from_le_bytes(*number), mass: Numbers::decode(mass)? })
+        Ok(GossipLetter { kind, number: u64::from_le_bytes(*number), mass: Numbers::decode(mass)? })
     }
 
     fn vectors(&self) -> u64 {
-        u64::from(self.kind != Kind::Invite)
+        u64::from(self.kind != GossipKind::Invite)
     }
 }
 
 impl Algorithm for Gossip {
     type Data<'d> = Observations<'d>;
     type State = State;
-    type Letter<'a> = Letter<'a>;
+    type Letter<'a> = GossipLetter<'a>;
 
     fn post_len(&self) -> usize {
         0
@@ -303,7 +303,7 @@ impl Algorithm for Gossip {
         if me.unreturned > 0 && cx.coin.below(2) == 0 {
             let which = cx.coin.below(me.unreturned);
             if let Some(link) = me.links.iter().filter(|link| link.waits()).nth(which) {
-                send(Kind::Bring, link.brought, &link.copy, link.peer, cx)?;
+                send(GossipKind::Bring, link.brought, &link.copy, link.peer, cx)?;
             }
             return Ok(Activity { moved });
         }
@@ -312,7 +312,7 @@ impl Algorithm for Gossip {
         let link = &mut me.links[at];
         // An invitation that was not taken up stands, with its number.
         link.invited = link.returned + 1;
-        send(Kind::Invite, link.invited, &[], to, cx)?;
+        send(GossipKind::Invite, link.invited, &[], to, cx)?;
         Ok(Activity { moved })
     }
 
@@ -321,11 +321,11 @@ impl Algorithm for Gossip {
         me: &mut State,
         _: Observations<'_>,
         from: PeerId,
-        letter: Letter<'_>,
+        letter: GossipLetter<'_>,
         cx: &mut Cx<'_>,
     ) -> Result<(), Reject> {
         cx.peers.position(from).ok_or(Reject::NotANeighbour)?;
-        let numbers = if letter.kind == Kind::Invite { 0 } else { self.columns + 1 };
+        let numbers = if letter.kind == GossipKind::Invite { 0 } else { self.columns + 1 };
         if letter.mass.len() != numbers {
             return Err(Reject::WrongDimension);
         }
@@ -334,13 +334,13 @@ impl Algorithm for Gossip {
         }
         let at = me.met(from);
         match letter.kind {
-            Kind::Invite => accept(me, at, letter.number, cx),
-            Kind::Bring => {
+            GossipKind::Invite => accept(me, at, letter.number, cx),
+            GossipKind::Bring => {
                 share(me, at, &letter, cx)?;
                 self.estimate(&me.mass, &mut me.estimate);
                 Ok(())
             }
-            Kind::Return => {
+            GossipKind::Return => {
                 let link = &mut me.links[at];
                 if !link.waits() || link.brought != letter.number {
                     return Err(Reject::OutOfTurn);
@@ -386,13 +386,13 @@ fn accept(me: &mut State, at: usize, number: u64, cx: &mut Cx<'_>) -> Result<(),
     let link = &mut me.links[at];
     if link.waits() {
         // The number may be the next one already: the host has taken what was brought, and its return was lost.
-        send(Kind::Bring, link.brought, &link.copy, link.peer, cx)?;
+        send(GossipKind::Bring, link.brought, &link.copy, link.peer, cx)?;
         return Ok(());
     }
     if number.checked_sub(1) != Some(link.brought) {
         return Err(Reject::OutOfTurn);
     }
-    send(Kind::Bring, number, &me.mass, link.peer, cx)?;
+    send(GossipKind::Bring, number, &me.mass, link.peer, cx)?;
     link.brought = number;
     link.copy.extend_from_slice(&me.mass);
     me.mass.fill(0.0);
@@ -401,10 +401,10 @@ fn accept(me: &mut State, at: usize, number: u64, cx: &mut Cx<'_>) -> Result<(),
 }
 
 /// The host takes what was brought, once, keeps half of what the two had, and returns the other half.
-fn share(me: &mut State, at: usize, letter: &Letter<'_>, cx: &mut Cx<'_>) -> Result<(), Reject> {
+fn share(me: &mut State, at: usize, letter: &GossipLetter<'_>, cx: &mut Cx<'_>) -> Result<(), Reject> {
     let link = &mut me.links[at];
     if letter.number == link.returned && link.returned > 0 {
-        send(Kind::Return, link.returned, &link.back, link.peer, cx)?;
+        send(GossipKind::Return, link.returned, &link.back, link.peer, cx)?;
         return Ok(());
     }
     if letter.number != link.invited || link.invited == link.returned {
@@ -416,13 +416,13 @@ fn share(me: &mut State, at: usize, letter: &Letter<'_>, cx: &mut Cx<'_>) -> Res
     link.back.extend_from_slice(cx.scratch);
     link.returned = link.invited;
     me.mass.copy_from_slice(cx.scratch);
-    send(Kind::Return, link.returned, &link.back, link.peer, cx)?;
+    send(GossipKind::Return, link.returned, &link.back, link.peer, cx)?;
     Ok(())
 }
 
-fn send(kind: Kind, number: u64, mass: &[f64], to: PeerId, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
+fn send(kind: GossipKind, number: u64, mass: &[f64], to: PeerId, cx: &mut Cx<'_>) -> Result<(), Exhausted> {
     // PRIVACY: exact sums leave, visible to everyone on the way: epsilon = infinity. Invitations hold no data, and cost the same.
-    let letter = cx.gate.reveal(Letter { kind, number, mass: Numbers::Plain(mass) })?;
+    let letter = cx.gate.reveal(GossipLetter { kind, number, mass: Numbers::Plain(mass) })?;
     cx.outbox.send(to, letter);
     Ok(())
 }

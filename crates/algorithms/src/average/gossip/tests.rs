@@ -1,6 +1,6 @@
 //! Gossip averaging by hand, and on a hostile network.
 
-use super::{Goal, Gossip, GossipConfig, Kind, Letter, State};
+use super::{Goal, Gossip, GossipConfig, GossipKind, GossipLetter, State};
 use crate::reference::statistic::{mean, sum};
 use crate::testing::{Mail, Network, normals};
 use crate::{Bounds, Dataset, Survey};
@@ -190,27 +190,27 @@ fn what_a_neighbour_could_not_have_sent_is_rejected() {
     let mut net = start(&algorithm, &survey);
     let mail = |from, kind, number, mass: &[f64]| {
         let mut bytes = Vec::new();
-        Letter { kind, number, mass: Numbers::Plain(mass) }.encode(&mut bytes);
+        GossipLetter { kind, number, mass: Numbers::Plain(mass) }.encode(&mut bytes);
         Mail { from: PeerId(from), to: PeerId(0), vectors: 1, bytes }
     };
     for (mail, reason) in [
-        (mail(2, Kind::Invite, 1, &[]), Reject::NotANeighbour),
-        (mail(9, Kind::Invite, 1, &[]), Reject::NotANeighbour),
-        (mail(1, Kind::Invite, 1, &[1.0]), Reject::WrongDimension),
-        (mail(1, Kind::Bring, 1, &[1.0]), Reject::WrongDimension),
-        (mail(1, Kind::Bring, 1, &[1.0, f64::NAN]), Reject::NotFinite),
-        (mail(1, Kind::Bring, 1, &[1.0, -1.0]), Reject::Malformed),
-        (mail(1, Kind::Bring, 0, &[1.0, 1.0]), Reject::OutOfTurn),
-        (mail(1, Kind::Bring, 1, &[1.0, 1.0]), Reject::OutOfTurn),
-        (mail(1, Kind::Return, 0, &[1.0, 1.0]), Reject::OutOfTurn),
-        (mail(1, Kind::Invite, 0, &[]), Reject::OutOfTurn),
-        (mail(1, Kind::Invite, 2, &[]), Reject::OutOfTurn),
-        (mail(1, Kind::Invite, u64::MAX, &[]), Reject::OutOfTurn),
+        (mail(2, GossipKind::Invite, 1, &[]), Reject::NotANeighbour),
+        (mail(9, GossipKind::Invite, 1, &[]), Reject::NotANeighbour),
+        (mail(1, GossipKind::Invite, 1, &[1.0]), Reject::WrongDimension),
+        (mail(1, GossipKind::Bring, 1, &[1.0]), Reject::WrongDimension),
+        (mail(1, GossipKind::Bring, 1, &[1.0, f64::NAN]), Reject::NotFinite),
+        (mail(1, GossipKind::Bring, 1, &[1.0, -1.0]), Reject::Malformed),
+        (mail(1, GossipKind::Bring, 0, &[1.0, 1.0]), Reject::OutOfTurn),
+        (mail(1, GossipKind::Bring, 1, &[1.0, 1.0]), Reject::OutOfTurn),
+        (mail(1, GossipKind::Return, 0, &[1.0, 1.0]), Reject::OutOfTurn),
+        (mail(1, GossipKind::Invite, 0, &[]), Reject::OutOfTurn),
+        (mail(1, GossipKind::Invite, 2, &[]), Reject::OutOfTurn),
+        (mail(1, GossipKind::Invite, u64::MAX, &[]), Reject::OutOfTurn),
     ] {
         assert_eq!(net.hand_over(&mail), Err(reason), "{mail:?}");
     }
     assert_eq!(net.states[0].mass(), [0.0, 1.0], "nothing of it counts");
-    assert_eq!(net.hand_over(&mail(1, Kind::Invite, 1, &[])), Ok(()));
+    assert_eq!(net.hand_over(&mail(1, GossipKind::Invite, 1, &[])), Ok(()));
 }
 
 #[test]
@@ -268,17 +268,17 @@ fn hyper_parameters_are_checked_once() {
 proptest! {
     #[test]
     fn letters_come_back_to_the_bit(kind in 0..3usize, number: u64, mass in prop::collection::vec(-1e70..1e70, 0..6)) {
-        let kind = [Kind::Invite, Kind::Bring, Kind::Return][kind];
+        let kind = [GossipKind::Invite, GossipKind::Bring, GossipKind::Return][kind];
         let mut bytes = Vec::new();
-        Letter { kind, number, mass: Numbers::Plain(&mass) }.encode(&mut bytes);
-        let back = Letter::decode(&bytes).expect("own encoding");
+        GossipLetter { kind, number, mass: Numbers::Plain(&mass) }.encode(&mut bytes);
+        let back = GossipLetter::decode(&bytes).expect("own encoding");
         prop_assert_eq!((back.kind, back.number), (kind, number));
         prop_assert!(back.mass.iter().eq(mass.iter().copied()));
     }
 
     #[test]
     fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-        if let Ok(letter) = Letter::decode(&bytes) {
+        if let Ok(letter) = GossipLetter::decode(&bytes) {
             let mut again = Vec::new();
             letter.encode(&mut again);
             prop_assert_eq!(again, bytes);
