@@ -68,6 +68,15 @@ pub enum Flaw {
     /// The proof that a vector and its coordinates are committed alike does not hold.
     #[error("the proof that links a vector to its coordinates does not hold")]
     LinkProof,
+    /// A message of a two-party session that is not this one.
+    #[error("a message of another session")]
+    WrongSession,
+    /// A batch, or a message of a batch, that is not the next one.
+    #[error("a message out of its order")]
+    OutOfOrder,
+    /// The two members of a pair did not see the same messages.
+    #[error("shares of two different transcripts")]
+    TranscriptsDiffer,
 }
 
 /// What is wrong with a request to this crate. Nothing was published.
@@ -106,4 +115,19 @@ pub enum Unfit {
     /// The number of bits of a noise law is odd, zero, or beyond the bound.
     #[error("the number of bits must be even and between 2 and 4096")]
     Bits,
+    /// An epsilon is too small, too large, or cannot be kept with the bits that there are.
+    #[error("an epsilon must lie between 2^-20 and 20")]
+    Epsilon,
+    /// A sensitivity is zero, does not fit its width, or makes the noise too wide.
+    #[error("a sensitivity must be positive, at most 2^width - 1, and its noise below 2^60")]
+    Sensitivity,
+    /// A coin's probability is not strictly between zero and one, or needs too many bits.
+    #[error("a coin needs a threshold between 1 and 2^bits - 1, and at most 120 bits")]
+    Probability,
+    /// Garbler and evaluator are one member.
+    #[error("the two members of a pair must be different")]
+    SameMember,
+    /// A two-party session has garbled as much as it may.
+    #[error("the session has garbled its 2^32 gates: open a new one")]
+    SessionSpent,
 }

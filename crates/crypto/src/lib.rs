@@ -50,6 +50,7 @@ mod stream;
 #[cfg(test)]
 mod testing;
 pub mod transcript;
+pub mod two_party;
 
 pub use curve25519_dalek::scalar::Scalar;
 pub use flaw::{Flaw, Unfit};
