@@ -19,7 +19,7 @@ Usage: cargo xtask CHORE
   walk-through the algorithm that CONTRIBUTING.md adds, added to that copy and run
   soak    the long versions of the tests: 200 seeds of faults, larger problems, peers killed at every boundary, floods of a minute,
           ten million damaged inputs (an hour or two)
-  bench   the cost of a wake against a bare loop; close other programs first (two minutes)
+  bench   the cost of a wake against a bare loop, and of two-party computation against bare AES; close other programs first (two minutes)
 ";
 
 fn main() -> ExitCode {
@@ -37,7 +37,9 @@ fn main() -> ExitCode {
         ["mutants", ref chosen @ ..] => in_a_copy("mutants", |root, target| mutants::run(root, target, chosen)),
         ["walk-through"] => in_a_copy("walk-through", walk_through::run),
         ["bench"] => {
-            run("bench", &mut cargo(&["bench", "--package", "sottovoce-sim", "--bench", "wake", "--bench", "graph"]))
+            let wakes = ["bench", "--package", "sottovoce-sim", "--bench", "wake", "--bench", "graph"];
+            let pairs = ["bench", "--package", "sottovoce-crypto", "--bench", "two_party"];
+            run("bench of wakes", &mut cargo(&wakes)) & run("bench of two-party computation", &mut cargo(&pairs))
         }
         _ => {
             eprint!("{HELP}");

@@ -22,7 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("run", &["task", "report", "core", "privacy", "algorithms", "sim"]),
     ("papers", &["run", "task", "report", "core", "privacy", "algorithms", "sim"]),
     ("cli", &["papers", "run", "task", "report", "net", "core", "privacy"]),
-    ("fuzz", &["core", "privacy", "algorithms", "net"]),
+    ("fuzz", &["core", "privacy", "crypto", "algorithms", "net"]),
 ];
 
 #[test]

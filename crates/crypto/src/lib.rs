@@ -1,6 +1,6 @@
-//! Cryptography without a network: fixed point, pads that cancel, commitments, and proofs about what is committed.
+//! Cryptography without a network: fixed point, pads that cancel, commitments, proofs about what is committed, and two-party computation.
 //!
-//! This crate holds what private averaging (GOPA, thesis 4.1) needs from cryptography, and nothing of the protocol itself. It reads no
+//! This crate holds what private averaging (GOPA, thesis 4.1) and computing by pairs (thesis 3.3.4) need from cryptography, and nothing of who meets whom. It reads no
 //! entropy, clock, file or environment: randomness is an argument. What each construction guarantees, against whom, and what
 //! it does not, is said in one place: `proofs/README.md` of this crate, and in the comment of each module.
 //!
@@ -13,6 +13,7 @@
 //! | [`transcript`] | binds every proof to task, round, sender and board |
 //! | [`proofs`], [`batch`] | what can be proved about commitments, one proof or thousands at a time |
 //! | [`contribution`] | all proofs of one member's contribution to a sum: (4.4) to (4.7) together |
+//! | [`two_party`] | oblivious transfer, garbled circuits, noise inside them, sessions of a pair; honest-but-curious members only |
 //!
 //! Two members publish numbers that are masked, and whose sum is not:
 //!

@@ -1,4 +1,5 @@
-//! Garbled circuits give what the kernels give in the clear (CHECK 03.p), for one instance and for many, in any number of lanes and messages.
+//! Garbled circuits give what the kernels give in the clear (CHECK 03.p), for one instance and for many, in any number
+//! of lanes and messages.
 
 mod pair;
 
@@ -8,7 +9,7 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 use sottovoce_crypto::two_party::{
-    LANES_MAX,
+    LABELS_MAX, LANES_MAX,
     arithmetic::Number,
     builder::{Bit, Builder},
     circuit::Circuit,
@@ -110,7 +111,8 @@ fn random_inputs(case: &Case, bits: usize, count: usize, rng: &mut ChaCha20Rng) 
     (0..count).map(|_| both()).collect()
 }
 
-/// CHECK 03.p, second part, as far as a few seconds go: garbled comparisons of 100,000 random numbers of 32 bits, and fewer of what takes longer.
+/// CHECK 03.p, second part, as far as a few seconds go: garbled comparisons of 100,000 random numbers of 32 bits, and
+/// fewer of what takes longer.
 #[test]
 fn check_03_p_garbled_kernels_are_right_for_random_inputs_of_32_bits() {
     let mut rng = ChaCha20Rng::seed_from_u64(1);
@@ -168,7 +170,8 @@ fn kernels_cost_what_their_table_says() {
     assert_eq!(dropped.outputs().len(), 24);
 }
 
-/// A circuit of random gates on all kinds of inputs, with constants, negations, outputs that are inputs, and outputs that come twice.
+/// A circuit of random gates on all kinds of inputs, with constants, negations, outputs that are inputs, and outputs
+/// that come twice.
 fn random_circuit(gates: usize, joint: bool, rng: &mut ChaCha20Rng) -> Circuit {
     build(|builder| {
         let mut bits = vec![Bit::ZERO, Bit::ONE];
@@ -199,8 +202,8 @@ fn random_circuit(gates: usize, joint: bool, rng: &mut ChaCha20Rng) -> Circuit {
     })
 }
 
-/// Any circuit, any number of instances: garbling gives what the circuit gives in the clear. Joint bits are drawn inside; where there are some, one of their few values must
-/// explain all bits of the result.
+/// Any circuit, any number of instances: garbling gives what the circuit gives in the clear. Joint bits are drawn
+/// inside; where there are some, one of their few values must explain all bits of the result.
 #[test]
 fn any_circuit_in_any_number_of_lanes_and_messages_is_garbled_rightly() {
     let mut rng = ChaCha20Rng::seed_from_u64(4);
@@ -217,6 +220,7 @@ fn any_circuit_in_any_number_of_lanes_and_messages_is_garbled_rightly() {
         let (mine, theirs) = (rows(inputs.garbler), rows(inputs.evaluator));
         let (outputs, seen) = Pair::open(&session, round as u64).run(&mine, &theirs);
         messages = messages.max(seen.tables.len());
+        assert!(seen.tables.iter().all(|tables| tables.len() <= 61 + (64 << 10)), "no message grows with the circuit");
         for instance in 0..instances {
             let words = |row: &Row| row.iter().map(|(bit, _)| *bit).collect::<Vec<u64>>();
             let (mine, theirs) = (words(&mine[instance]), words(&theirs[instance]));
@@ -229,4 +233,56 @@ fn any_circuit_in_any_number_of_lanes_and_messages_is_garbled_rightly() {
         }
     }
     assert!(messages > 4, "several messages for a group: {messages}");
+}
+
+/// Circuits in which one of the three kinds of inputs, or all but one, are missing; and one that needs no AND at all.
+#[test]
+fn circuits_without_some_kinds_of_inputs_work() {
+    for kinds in 1..8_u32 {
+        let circuit = build(|builder| {
+            let mut sum = Bit::ZERO;
+            for i in 0..5 {
+                let mut product = Bit::ONE;
+                for (kind, has) in [kinds & 1 != 0, kinds & 2 != 0, kinds & 4 != 0].into_iter().enumerate() {
+                    if has {
+                        let bit = [Builder::garbler_bit, Builder::evaluator_bit, Builder::joint_bit][kind](builder);
+                        product = if i < 3 { builder.and(product, bit) } else { builder.xor(product, bit) };
+                    }
+                }
+                sum = builder.xor(sum, product);
+            }
+            builder.output(sum);
+            builder.output(Bit::ONE);
+        });
+        let (inputs, session) = (circuit.inputs(), session(circuit));
+        let row = |bits: usize| -> Vec<Row> { vec![(0..bits).map(|i| (i as u64 & 1, 1)).collect(); 40] };
+        let (mine, theirs) = (row(inputs.garbler), row(inputs.evaluator));
+        let (outputs, _) = Pair::open(&session, kinds.into()).run(&mine, &theirs);
+        let words = |row: &Row| row.iter().map(|(bit, _)| *bit).collect::<Vec<u64>>();
+        for instance in 0..40 {
+            assert!(outputs.bit(instance, 1));
+            if inputs.joint == 0 {
+                let plain = session.circuit().evaluate(&words(&mine[instance]), &words(&theirs[instance]), &[]);
+                assert_eq!(outputs.bit(instance, 0), plain[0] & 1 == 1, "kinds {kinds}");
+            }
+        }
+    }
+}
+
+/// A circuit that is wider than memory allows for many lanes takes fewer; the labels of a run stay below their bound.
+#[test]
+fn wide_circuits_take_fewer_lanes() {
+    let wide = build(|builder| {
+        let (mine, theirs) = (builder.garbler_number(10_000), builder.evaluator_number(10_000));
+        let equal = builder.equal(&mine, &theirs);
+        builder.output(equal);
+    });
+    assert!(wide.lanes() < LANES_MAX && wide.lanes() * wide.slots() <= LABELS_MAX, "{}", wide.lanes());
+    assert_eq!(wide.batch_max(), 1);
+    let (session, row) = (session(wide), vec![(1, 64); 156].into_iter().chain([(1, 16)]).collect::<Row>());
+    let mut other = row.clone();
+    let (same, _) = Pair::open(&session, 1).run(&[row.clone()], &[row.clone()]);
+    other[100].0 = 3;
+    let (different, _) = Pair::open(&session, 2).run(&[row], &[other]);
+    assert_eq!((same.number(0), different.number(0)), (1, 0));
 }

@@ -1,4 +1,5 @@
-//! What a hostile peer, or a bad line, can put into a two-party session: every malformed message is refused with a reason, nothing panics, and what is well-formed but changed is noticed by the aggregator.
+//! What a hostile peer, or a bad line, can put into a two-party session: every malformed message is refused with a
+//! reason, nothing panics, and what is well-formed but changed is noticed by the aggregator.
 
 mod pair;
 
@@ -388,7 +389,8 @@ fn damage(message: &[u8], rng: &mut ChaCha20Rng, out: &mut Vec<u8>) {
     }
 }
 
-/// So many damaged inputs to each decoder; returns how many were believed, for a decoder that believes nothing was not tried.
+/// So many damaged inputs to each decoder; returns how many were believed, for a decoder that believes nothing was not
+/// tried.
 fn damaged_inputs(inputs: usize) {
     let session = session(circuit());
     let (waiting, opening) = EvaluatorOpening::new(&session, &mut rng(1));

@@ -1,4 +1,5 @@
-//! Noise inside circuits is its law: garbled and in the clear (CHECK 03.p), with one member that draws badly, and in the estimate of a whole protocol (CHECK 03.q).
+//! Noise inside circuits is its law: garbled and in the clear (CHECK 03.p), with one member that draws badly, and in
+//! the estimate of a whole protocol (CHECK 03.q).
 
 mod pair;
 
@@ -57,7 +58,8 @@ fn gini(bits: u32, epsilon: f64) -> (Circuit, Laplace) {
     (circuit, laplace)
 }
 
-/// Results of many garbled instances with the same inputs; the session is opened with fair bits, the batches with the given ones.
+/// Results of many garbled instances with the same inputs; the session is opened with fair bits, the batches with the
+/// given ones.
 fn garbled<G: CryptoRng, E: CryptoRng>(
     session: &Session,
     (mine, theirs): (&Row, &Row),
@@ -133,7 +135,8 @@ fn laplace_score(laplace: &Laplace, value: i64, results: &[u64]) -> f64 {
     score(counts.into_iter().zip(-most..=most).map(|(count, n)| (count, total * laplace.probability(n))))
 }
 
-/// CHECK 03.p, third part: what comes out of garbled circuits has the law of discrete Laplace noise, and of randomized response.
+/// CHECK 03.p, third part: what comes out of garbled circuits has the law of discrete Laplace noise, and of randomized
+/// response.
 #[test]
 fn check_03_p_garbled_noise_is_its_law() {
     let (circuit, laplace) = gini(2, 1.0);

@@ -1,6 +1,8 @@
-//! What each of the three sees can be made without the secrets of the others: a simulator for each role, and real messages beside it.
+//! What each of the three sees can be made without the secrets of the others: a simulator for each role, and real
+//! messages beside it.
 //!
-//! The proofs are in `proofs/two-party.md`; tests can look at lengths, counts and laws of bytes. Inputs are as different as they can be.
+//! The proofs are in `proofs/two-party.md`; tests can look at lengths, counts and laws of bytes. Inputs are as
+//! different as they can be.
 
 mod pair;
 
@@ -118,7 +120,8 @@ fn looks_uniform(name: &str, bytes: &[u8]) {
     assert!(score.abs() < 6.0 && bits < 6.0, "{name}: bytes {score:.1}, bits {bits:.1}");
 }
 
-/// The evaluator's view: points, seeds and tables. The simulator knows the session, the numbers of instances and the name, and nothing of anybody's bits.
+/// The evaluator's view: points, seeds and tables. The simulator knows the session, the numbers of instances and the
+/// name, and nothing of anybody's bits.
 #[test]
 fn what_the_evaluator_sees_is_made_by_a_simulator_without_the_garblers_bits() {
     let session = comparison();
@@ -141,7 +144,8 @@ fn what_the_evaluator_sees_is_made_by_a_simulator_without_the_garblers_bits() {
     }
     assert!(share_bits.iter().all(|score| *score < 5.0), "what the evaluator ends with: {share_bits:?}");
 
-    // The simulator in the garbler's place: uniform points, a uniform seed, uniform tables. The evaluator goes through all its states.
+    // The simulator in the garbler's place: uniform points, a uniform seed, uniform tables. The evaluator goes through
+    // all its states.
     let (mut rng, (_, real)) = (rng(20), Pair::open(&session, 1).run(&rows(7, most), &rows(7, most)));
     let (waiting, _) = EvaluatorOpening::new(&session, &mut rng);
     let points: Vec<u8> = (0..128).flat_map(|_| TransferSender::new([0; 32], &mut rng).opening()).collect();
@@ -164,7 +168,8 @@ fn what_the_evaluator_sees_is_made_by_a_simulator_without_the_garblers_bits() {
     assert!(fair_score(ones as usize, most) < 5.0);
 }
 
-/// The garbler's view: a point and columns. The simulator sends uniform columns, and the garbler goes through all its states.
+/// The garbler's view: a point and columns. The simulator sends uniform columns, and the garbler goes through all its
+/// states.
 #[test]
 fn what_the_garbler_sees_is_made_by_a_simulator_without_the_evaluators_bits() {
     let session = comparison();
@@ -178,7 +183,8 @@ fn what_the_garbler_sees_is_made_by_a_simulator_without_the_evaluators_bits() {
     let mut rng = rng(31);
     let (_, opening) = EvaluatorOpening::new(&session, &mut rng);
     let (garbler, choices) = Garbler::open(&session, &opening, &mut rng).expect("a point");
-    // The name follows from what was said in public: an evaluator with other secrets than those of the opening would read it off the garbler's answer. Here one with the same does.
+    // The name follows from what was said in public: an evaluator with other secrets than those of the opening would
+    // read it off the garbler's answer. Here one with the same does.
     let evaluator = EvaluatorOpening::new(&session, &mut self::rng(31)).0.receive(&choices).expect("the same opening");
     let (_, _, mut request) = evaluator.request(evaluators(&session, 0), &mut rng).expect("a batch");
     rng.fill_bytes(&mut request[45..]);

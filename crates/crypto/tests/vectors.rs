@@ -4,6 +4,10 @@
 mod cases;
 #[path = "../examples/vectors/replay.rs"]
 mod replay;
+#[path = "../examples/vectors/two_party_cases.rs"]
+mod two_party_cases;
+#[path = "../examples/vectors/two_party_replay.rs"]
+mod two_party_replay;
 
 use std::path::Path;
 
@@ -29,5 +33,5 @@ fn every_published_vector_gives_what_it_says() {
             if case["expect"] == "accept" { honest += 1 } else { tampered += 1 }
         }
     }
-    assert!(honest >= 20 && tampered >= 100, "{honest} honest and {tampered} tampered cases");
+    assert!(honest >= 40 && tampered >= 150, "{honest} honest and {tampered} tampered cases");
 }

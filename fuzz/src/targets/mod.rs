@@ -4,6 +4,7 @@ mod agent;
 mod frames;
 mod peer;
 mod stored;
+mod two_party;
 
 use crate::Target;
 use sottovoce_algorithms::joint::{Joint, LogDegree};
@@ -110,6 +111,8 @@ pub fn with_all<R>(work: impl FnOnce(&mut [Box<dyn Target + '_>]) -> R) -> R {
         Box::new(Stores::new("store, descent", &descent, shard, &logistic, false)),
         Box::new(Stores::new("store, private descent", &private, shard, &logistic, true)),
         Box::new(Stores::new("store, ADMM", &admm, squares, &squared, false)),
+        Box::new(two_party::Messages::new()),
+        Box::new(two_party::Members::new()),
     ];
     work(&mut all)
 }

@@ -20,7 +20,7 @@ use sottovoce_crypto::{
     },
 };
 
-const HERE: Context = Context { task: [1; 32], round: 7, sender: [2; 32], board: [3; 32] };
+pub const HERE: Context = Context { task: [1; 32], round: 7, sender: [2; 32], board: [3; 32] };
 
 /// The order of the group: the least number that is no reduced scalar.
 const ORDER: &str = "edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010";
@@ -32,7 +32,7 @@ fn rng(seed: u64) -> ChaCha20Rng {
 /// All files: name and text.
 pub fn files() -> Vec<(&'static str, String)> {
     let file = |cases: Vec<Value>| serde_json::to_string_pretty(&cases).expect("plain values") + "\n";
-    vec![
+    let mut files = vec![
         ("generators.json", file(generators())),
         ("fixed-point.json", file(fixed_point())),
         ("pads.json", file(pads())),
@@ -44,11 +44,13 @@ pub fn files() -> Vec<(&'static str, String)> {
         ("noise.json", file(noise())),
         ("value.json", file(value())),
         ("link.json", file(link())),
-    ]
+    ];
+    files.extend(super::two_party_cases::files().into_iter().map(|(name, cases)| (name, file(cases))));
+    files
 }
 
 /// Names a case and writes down what it gives; an honest one must be accepted, a tampered one must not.
-fn case(kind: &str, name: &str, honest: bool, mut fields: Value) -> Value {
+pub fn case(kind: &str, name: &str, honest: bool, mut fields: Value) -> Value {
     fields["kind"] = kind.into();
     fields["name"] = name.into();
     let outcome = outcome(&fields);
@@ -57,7 +59,7 @@ fn case(kind: &str, name: &str, honest: bool, mut fields: Value) -> Value {
     fields
 }
 
-fn context(of: &Context) -> Value {
+pub fn context(of: &Context) -> Value {
     json!({"task": hex(of.task), "round": of.round, "sender": hex(of.sender), "board": hex(of.board)})
 }
 

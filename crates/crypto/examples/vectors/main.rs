@@ -4,6 +4,8 @@
 
 mod cases;
 mod replay;
+mod two_party_cases;
+mod two_party_replay;
 
 fn main() -> std::io::Result<()> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors");

@@ -1,7 +1,7 @@
 //! Numbers in circuits: comparing, adding, subtracting, multiplying, choosing.
 //!
-//! A [`Number`] is a list of bits, the lowest first, and means a non-negative integer. Costs are AND gates, for numbers of b bits
-//! (Kolesnikov, Sadeghi and Schneider 2009; spec 03, section 8.1):
+//! A [`Number`] is a list of bits, the lowest first, and means a non-negative integer. Costs are AND gates, for numbers
+//! of b bits (Kolesnikov, Sadeghi and Schneider 2009; spec 03, section 8.1):
 //!
 //! | operation | AND gates |
 //! |---|---|

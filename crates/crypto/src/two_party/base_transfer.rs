@@ -1,7 +1,7 @@
 //! Base oblivious transfer: Chou and Orlandi 2015, over Ristretto255.
 //!
-//! The sender ends with two keys for each transfer, the receiver with the one it chose; the sender does not learn which, the receiver nothing
-//! of the other.
+//! The sender ends with two keys for each transfer, the receiver with the one it chose; the sender does not learn
+//! which, the receiver nothing of the other.
 //!
 //! ```text
 //! sender      a random,  A = a G                                                                     ->  A
@@ -10,14 +10,17 @@
 //! H(i, B, P)  = the first 16 bytes of SHA-256("sottovoce/transfer/v1" | binding | A | i | B | P)
 //! ```
 //!
-//! `binding` names the session: members, task, round and circuit. Keys of one session, or of one index, are of no use in another.
+//! `binding` names the session: members, task, round and circuit. Keys of one session, or of one index, are of no use
+//! in another.
 //!
-//! **Why this one.** Two multiplications a transfer and side, of which the receiver's are by fixed points; Masny and Rindal's protocol takes four and two hashes
-//! to the group. What Masny and Rindal's has besides, security against malicious members without further rounds, is not claimed by anything that is built on this.
+//! **Why this one.** Two multiplications a transfer and side, of which the receiver's are by fixed points; Masny and
+//! Rindal's protocol takes four and two hashes to the group. What Masny and Rindal's has besides, security against
+//! malicious members without further rounds, is not claimed by anything that is built on this.
 //!
-//! **Guarantee**, against honest-but-curious members: the choices are hidden for ever (B_i is uniform whatever c_i is); the other key is hidden from whoever cannot compute
-//! a^2 G from A, which is as hard as computational Diffie-Hellman; SHA-256 is a random oracle. **Not guaranteed**: that a malicious receiver knows what it chose
-//! before it asks the oracle, as universal composition would need.
+//! **Guarantee**, against honest-but-curious members: the choices are hidden for ever (B_i is uniform whatever c_i is);
+//! the other key is hidden from whoever cannot compute a^2 G from A, which is as hard as computational Diffie-Hellman;
+//! SHA-256 is a random oracle. **Not guaranteed**: that a malicious receiver knows what it chose before it asks the
+//! oracle, as universal composition would need.
 //!
 //! **Time.** Choices, b_i and a are used in constant time.
 
@@ -68,20 +71,20 @@ impl TransferSender {
         let points = (0..count).map(|_| reader.point()).collect::<Result<Vec<_>, _>>()?;
         reader.finish()?;
         let hash = KeyHash::new(&self.binding, &self.public);
-        let own = *self.secret * self.public.point;
+        let own = Zeroizing::new(*self.secret * self.public.point);
         let keys = points.iter().enumerate().map(|(i, point)| {
-            let shared = *self.secret * point.point;
-            [hash.key(i, point, &shared), hash.key(i, point, &(shared - own))]
+            let shared = Zeroizing::new(*self.secret * point.point);
+            [hash.key(i, point, &shared), hash.key(i, point, &Zeroizing::new(*shared - *own))]
         });
         Ok(keys.collect())
     }
 }
 
-/// The receiver's part: what it answers to the sender's opening, and the key of each choice.
+/// The receiver's part: what it answers to the sender's opening, and the key of each choice, a zero or a one.
 pub fn choose(
     binding: [u8; 32],
     opening: [u8; POINT_BYTES],
-    choices: &[Choice],
+    choices: &[u8],
     rng: &mut impl CryptoRng,
 ) -> Result<(Vec<u8>, Vec<TransferKey>), Flaw> {
     let sender = Point::from_bytes(opening)?;
@@ -91,10 +94,11 @@ pub fn choose(
     let mut keys = Vec::with_capacity(choices.len());
     for (i, choice) in choices.iter().enumerate() {
         let secret = Zeroizing::new(Scalar::random(rng));
-        let shift = RistrettoPoint::conditional_select(&RistrettoPoint::identity(), &sender.point, *choice);
+        let shift =
+            RistrettoPoint::conditional_select(&RistrettoPoint::identity(), &sender.point, Choice::from(choice & 1));
         let point = Point::new(&*secret * RISTRETTO_BASEPOINT_TABLE + shift);
         answer.extend_from_slice(&point.bytes);
-        keys.push(hash.key(i, &point, &(&*secret * &table)));
+        keys.push(hash.key(i, &point, &Zeroizing::new(&*secret * &table)));
     }
     Ok((answer, keys))
 }
@@ -122,8 +126,8 @@ mod tests {
     use super::*;
     use crate::testing::rng;
 
-    fn choices(bits: u32, count: usize) -> Vec<Choice> {
-        (0..count).map(|i| Choice::from((bits >> i & 1) as u8)).collect()
+    fn choices(bits: u32, count: usize) -> Vec<u8> {
+        (0..count).map(|i| (bits >> i & 1) as u8).collect()
     }
 
     #[test]

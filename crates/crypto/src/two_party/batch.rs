@@ -1,7 +1,8 @@
 //! How a batch is laid out: groups of lanes, their places among the transfers, and the walk through a circuit's gates.
 //!
-//! Transfers, labels of the garbler's inputs and gates are numbered group by group, in a group input by input (or gate by gate), and for each of these lane by
-//! lane. Both sides compute the same numbers from the circuit and the number of instances, which are public.
+//! Transfers, labels of the garbler's inputs and gates are numbered group by group, in a group input by input (or gate
+//! by gate), and for each of these lane by lane. Both sides compute the same numbers from the circuit and the number of
+//! instances, which are public.
 
 use super::{
     TABLE_GATES_MAX,
@@ -43,7 +44,8 @@ pub(super) fn blocks(circuit: &Circuit, instances: usize) -> usize {
     (instances * circuit.inputs().transferred()).div_ceil(BLOCK)
 }
 
-/// A place in a batch: which group, which of its gates comes next, and the labels of its wires, a row of lanes for each slot.
+/// A place in a batch: which group, which of its gates comes next, and the labels of its wires, a row of lanes for each
+/// slot.
 pub(super) struct Place {
     pub(super) group: usize,
     gate: usize,
@@ -71,8 +73,8 @@ impl Place {
 
     /// Goes through gates until the message is full or the circuit is done; returns whether it is done.
     ///
-    /// `and` is given the number of the gate's first lane in its group, the two literals, their labels, where the results go, and where the gate's tables
-    /// begin in the message.
+    /// `and` is given the number of the gate's first lane in its group, the two literals, their labels, where the
+    /// results go, and where the gate's tables begin in the message.
     pub(super) fn walk(&mut self, circuit: &Circuit, mut and: impl FnMut(AndGate<'_>)) -> bool {
         let (lanes, first) = (self.lanes, self.ands);
         while let Some(gate) = circuit.gates().get(self.gate) {

@@ -1,7 +1,7 @@
 //! Builds circuits: bits, gates, and slots for them.
 //!
-//! Constants never become wires: what does not depend on an input is folded away, so that comparing with a constant, or adding one, costs
-//! what it must and no more. Gates that no output needs are left out.
+//! Constants never become wires: what does not depend on an input is folded away, so that comparing with a constant, or
+//! adding one, costs what it must and no more. Gates that no output needs are left out.
 
 use super::circuit::{Circuit, Gate, InputCounts, Literal, Output, SLOTS_MAX};
 use crate::flaw::Unfit;

@@ -135,8 +135,9 @@ impl Circuit {
         (LABELS_MAX / self.slots.max(1)).clamp(1, LANES_MAX)
     }
 
-    /// What the circuit gives in the clear, for 64 instances at once: word i of each list holds the bits of input i, one instance in each
-    /// bit of the word. For tests, for simulations of the ideal functionality, and for whoever wants to see what a circuit does.
+    /// What the circuit gives in the clear, for 64 instances at once: word i of each list holds the bits of input i,
+    /// one instance in each bit of the word. For tests, for simulations of the ideal functionality, and for whoever
+    /// wants to see what a circuit does.
     pub fn evaluate(&self, garbler: &[u64], evaluator: &[u64], joint: &[u64]) -> Vec<u64> {
         let given = InputCounts { garbler: garbler.len(), evaluator: evaluator.len(), joint: joint.len() };
         assert_eq!(given, self.inputs, "one word for each input bit");

@@ -4,8 +4,8 @@
 //! U = XOR of t random bits of the garbler and t of the evaluator;     heads if U < threshold,  P = threshold / 2^t exactly
 //! ```
 //!
-//! U is uniform, and unknown to both, as soon as one of the two draws its bits fairly and keeps them to itself (spec 03, section 8.1). The coin costs
-//! t - 1 AND gates, or fewer where the threshold ends in zeros.
+//! U is uniform, and unknown to both, as soon as one of the two draws its bits fairly and keeps them to itself (spec
+//! 03, section 8.1). The coin costs t - 1 AND gates, or fewer where the threshold ends in zeros.
 
 use super::{
     arithmetic::Number,
@@ -31,8 +31,8 @@ impl Coin {
         if fits { Ok(Coin { threshold, bits }) } else { Err(Unfit::Probability) }
     }
 
-    /// The coin whose log odds are nearest to those of `probability` (at most 1/2), with as few bits as keep them within `error`: by at most
-    /// 2^-bits / probability, since the log odds change by dp / (p (1 - p)).
+    /// The coin whose log odds are nearest to those of `probability` (at most 1/2), with as few bits as keep them
+    /// within `error`: by at most 2^-bits / probability, since the log odds change by dp / (p (1 - p)).
     pub(super) fn near(probability: f64, error: f64) -> Result<Coin, Unfit> {
         if !(probability > 0.0 && probability <= 0.5 && error > 0.0) {
             return Err(Unfit::Probability);

@@ -5,8 +5,16 @@
 //! Evaluator::request(inputs) -> (Evaluator, Evaluation, request);       Evaluation::receive(tables) -> Evaluation again, or the evaluator's Share
 //! ```
 //!
-//! Each step consumes the state before it. Several requests may be under way at once: each has an [`Evaluation`] of its own. A message that is refused ends its
-//! evaluation, whose labels are gone with it; they are never used again.
+//! Each step consumes the state before it. Several requests may be under way at once: each has an [`Evaluation`] of its
+//! own. A message that is refused ends its evaluation, whose labels are gone with it; they are never used again.
+//!
+//! ```compile_fail,E0382
+//! # use sottovoce_crypto::two_party::evaluator::Evaluation;
+//! # fn twice(evaluation: Evaluation, tables: [&[u8]; 2]) {
+//! let one = evaluation.receive(tables[0]);
+//! let other = evaluation.receive(tables[1]);
+//! # }
+//! ```
 
 use super::{
     Session,
@@ -15,7 +23,7 @@ use super::{
     extension::{BLOCK, BLOCK_BYTES, COLUMNS, ExtensionReceiver, Labels},
     garbler::random_bits,
     half_gates::evaluate_and,
-    hash::{LabelHash, fill},
+    hash::{LabelHash, Stream},
     inputs::{Inputs, Role},
     message::{Choices, Opening, Request, Sender, Tables},
     session::Opened,
@@ -84,7 +92,7 @@ impl Evaluator {
         share.hear(&message);
         let evaluation = Evaluation {
             name: self.opened.name,
-            hash: LabelHash::new(&self.opened.key),
+            hash: Box::new(LabelHash::new(&self.opened.key)),
             labels,
             own: None,
             batch,
@@ -117,7 +125,7 @@ fn set_inputs(choices: &mut Labels, inputs: &Inputs, own: usize, transferred: us
 pub struct Evaluation {
     session: Session,
     name: [u8; 32],
-    hash: LabelHash,
+    hash: Box<LabelHash>,
     /// The labels of the transferred bits.
     labels: Labels,
     /// The stream of labels of the garbler's bits, once its seed is there.
@@ -131,6 +139,7 @@ pub struct Evaluation {
 }
 
 /// What comes after a message of tables.
+#[expect(clippy::large_enum_variant, reason = "taken apart as soon as it is returned; secrets are behind pointers")]
 pub enum Evaluated {
     /// There is more to come.
     More(Evaluation),
@@ -185,8 +194,8 @@ impl Evaluation {
         let inputs = self.session.circuit().inputs();
         let (first, lanes) = (self.layout.first(self.place.group), self.place.lanes);
         let (own, transferred) = self.place.labels[..inputs.total() * lanes].split_at_mut(inputs.garbler * lanes);
-        let stream = self.own.as_ref().expect("the batch's first message has the seed");
-        fill(stream, (first * inputs.garbler) as u128, own);
+        let cipher = self.own.as_ref().expect("the batch's first message has the seed");
+        Stream::new().fill(cipher, (first * inputs.garbler) as u128, own);
         let from = first * inputs.transferred();
         transferred.copy_from_slice(&self.labels[from..from + transferred.len()]);
     }

@@ -1,7 +1,8 @@
-//! Oblivious transfer extension: Ishai, Kilian, Nissim and Petrank 2003, in the form of Asharov, Lindell, Schneider and Zohner 2013.
+//! Oblivious transfer extension: Ishai, Kilian, Nissim and Petrank 2003, in the form of Asharov, Lindell, Schneider and
+//! Zohner 2013.
 //!
-//! From 128 base transfers, as many as one likes, for two AES blocks and 16 bytes each. What comes out is *correlated*: the sender has q_j and one secret Delta, the
-//! receiver, who chose r_j, has t_j:
+//! From 128 base transfers, as many as one likes, for two AES blocks and 16 bytes each. What comes out is *correlated*:
+//! the sender has q_j and one secret Delta, the receiver, who chose r_j, has t_j:
 //!
 //! ```text
 //! base        the extension's receiver is the sender of 128 base transfers with keys k_i^0, k_i^1; its sender chose bit i of Delta in the i-th
@@ -10,13 +11,16 @@
 //! rows        q_j = t_j xor r_j Delta
 //! ```
 //!
-//! G is AES-128 in counter mode; its counter only goes forward, so no part of a stream is used twice. With Delta as the secret of free XOR, q_j *is* the label for zero of the receiver's j-th input bit
-//! and t_j the label that it gets: nothing else has to be sent. This takes a hash that stays safe when the evaluator knows how its labels were drawn (`hash`).
+//! G is AES-128 in counter mode; its counter only goes forward, so no part of a stream is used twice. With Delta as the
+//! secret of free XOR, q_j *is* the label for zero of the receiver's j-th input bit and t_j the label that it gets:
+//! nothing else has to be sent. This takes a hash that stays safe when the evaluator knows how its labels were drawn
+//! (`hash`).
 //!
-//! **Guarantee**, against honest-but-curious members: the sender learns nothing of r (each u^i hides it behind a stream of which the sender lacks the key); the receiver nothing of Delta. AES-128 is a
-//! pseudorandom function. **Not guaranteed**: anything against a receiver that uses different r in different columns; it would learn bits of Delta.
+//! **Guarantee**, against honest-but-curious members: the sender learns nothing of r (each u^i hides it behind a stream
+//! of which the sender lacks the key); the receiver nothing of Delta. AES-128 is a pseudorandom function. **Not
+//! guaranteed**: anything against a receiver that uses different r in different columns; it would learn bits of Delta.
 
-use super::{base_transfer::TransferKey, half_gates::mask, hash::fill, transpose::transpose};
+use super::{base_transfer::TransferKey, half_gates::mask, hash::Stream, transpose::transpose};
 use aes::{Aes128Enc, cipher::KeyInit};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -45,14 +49,16 @@ impl ExtensionReceiver {
         ExtensionReceiver { columns, used: 0 }
     }
 
-    /// The labels t_j for these choices, 128 to a number from the lowest bit; what the sender needs is appended to the message.
+    /// The labels t_j for these choices, 128 to a number from the lowest bit; what the sender needs is appended to the
+    /// message.
     pub fn extend(&mut self, choices: &[u128], message: &mut Vec<u8>) -> Labels {
         let blocks = choices.len();
         let mut matrix = Labels::new(vec![0; COLUMNS * blocks]);
         let mut other = Labels::new(vec![0; blocks]);
+        let mut stream = Stream::new();
         for (column, keys) in matrix.chunks_exact_mut(blocks.max(1)).zip(&self.columns) {
-            fill(&keys[0], self.used.into(), column);
-            fill(&keys[1], self.used.into(), &mut other);
+            stream.fill(&keys[0], self.used.into(), column);
+            stream.fill(&keys[1], self.used.into(), &mut other);
             for ((t, other), choices) in column.iter().zip(&*other).zip(choices) {
                 message.extend_from_slice(&(t ^ other ^ choices).to_le_bytes());
             }
@@ -62,24 +68,39 @@ impl ExtensionReceiver {
     }
 }
 
+/// The secret that the two labels of every wire differ by. In a box, so that no copy is left behind when its owner
+/// moves; wiped when dropped.
+pub(super) struct Delta(Box<u128>);
+
+impl Delta {
+    pub(super) fn new(delta: u128) -> Delta {
+        Delta(Box::new(delta))
+    }
+
+    pub(super) fn value(&self) -> u128 {
+        *self.0
+    }
+}
+
+impl Drop for Delta {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
 /// The sender: knows Delta, and the key of each column that Delta chose.
 pub struct ExtensionSender {
     columns: Vec<Aes128Enc>,
-    delta: u128,
+    delta: Delta,
     used: u64,
-}
-
-impl Drop for ExtensionSender {
-    fn drop(&mut self) {
-        self.delta.zeroize();
-    }
 }
 
 impl ExtensionSender {
     /// From the keys of 128 base transfers in which this member chose the bits of Delta.
     pub fn new(keys: &[TransferKey], delta: u128) -> ExtensionSender {
         assert_eq!(keys.len(), COLUMNS, "a base transfer for each bit of Delta");
-        ExtensionSender { columns: keys.iter().map(|key| Aes128Enc::new((&**key).into())).collect(), delta, used: 0 }
+        let columns = keys.iter().map(|key| Aes128Enc::new((&**key).into())).collect();
+        ExtensionSender { columns, delta: Delta::new(delta), used: 0 }
     }
 
     /// The labels q_j, from what the receiver sent for whole blocks of transfers.
@@ -88,9 +109,10 @@ impl ExtensionSender {
         assert_eq!(message.len(), blocks * BLOCK_BYTES, "whole blocks, as the decoder found them");
         let mut matrix = Labels::new(vec![0; COLUMNS * blocks]);
         let (sent, _) = message.as_chunks::<16>();
+        let mut stream = Stream::new();
         for (i, (column, key)) in matrix.chunks_exact_mut(blocks.max(1)).zip(&self.columns).enumerate() {
-            fill(key, self.used.into(), column);
-            let chosen = mask(self.delta >> i);
+            stream.fill(key, self.used.into(), column);
+            let chosen = mask(self.delta.value() >> i);
             for (q, u) in column.iter_mut().zip(&sent[i * blocks..]) {
                 *q ^= chosen & u128::from_le_bytes(*u);
             }
@@ -100,8 +122,8 @@ impl ExtensionSender {
     }
 
     /// The secret that all pairs of labels differ by.
-    pub(super) fn delta(&self) -> u128 {
-        self.delta
+    pub(super) fn delta(&self) -> Delta {
+        Delta::new(self.delta.value())
     }
 }
 

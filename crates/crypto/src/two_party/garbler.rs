@@ -5,8 +5,8 @@
 //! Garbler::garble(request, inputs) -> (Garbler, Garbling);       Garbling::next -> tables, and Garbling again or the garbler's Share
 //! ```
 //!
-//! Each step consumes the state before it. A message that is refused ends the session: the state is gone, and a new session has a new Delta and new labels. Nothing here can be cloned,
-//! shown or used twice.
+//! Each step consumes the state before it. A message that is refused ends the session: the state is gone, and a new
+//! session has a new Delta and new labels. Nothing here can be cloned, shown or used twice.
 //!
 //! ```compile_fail,E0382
 //! # use sottovoce_crypto::two_party::{garbler::Garbler, inputs::Inputs};
@@ -17,16 +17,18 @@
 //! # }
 //! ```
 //!
-//! **Its own bits** cost nothing on the wire: the labels that the evaluator gets for them are a public stream, W_j, and the label for zero is W_j xor b_j Delta. **Joint bits**: the evaluator's bit r came by transfer, so its label for
-//! zero is q; with the garbler's own random bit b it becomes q xor b Delta, and the wire is r xor b. To the evaluator, W_j and its own labels look the same whatever b is.
+//! **Its own bits** cost nothing on the wire: the labels that the evaluator gets for them are a public stream, W_j, and
+//! the label for zero is W_j xor b_j Delta. **Joint bits**: the evaluator's bit r came by transfer, so its label for
+//! zero is q; with the garbler's own random bit b it becomes q xor b Delta, and the wire is r xor b. To the evaluator,
+//! W_j and its own labels look the same whatever b is.
 
 use super::{
     Session,
     base_transfer::choose,
     batch::{Layout, Place},
-    extension::{COLUMNS, ExtensionSender, Labels},
+    extension::{COLUMNS, Delta, ExtensionSender, Labels},
     half_gates::{garble_and, mask},
-    hash::{LabelHash, fill},
+    hash::{LabelHash, Stream},
     inputs::{Inputs, Role},
     message::{Choices, Opening, Request, Sender, Tables},
     session::Opened,
@@ -35,8 +37,7 @@ use super::{
 use crate::flaw::Flaw;
 use aes::{Aes128Enc, cipher::KeyInit};
 use rand_core::CryptoRng;
-use subtle::Choice;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 /// A garbler with an opened session, ready for the next batch.
 pub struct Garbler {
@@ -54,12 +55,11 @@ impl Garbler {
         let mut bytes = Zeroizing::new([0; 16]);
         rng.fill_bytes(&mut *bytes);
         // The lowest bit of Delta is one, so that the lowest bits of the two labels of a wire differ.
-        let mut delta = u128::from_le_bytes(*bytes) | 1;
-        let bits: [Choice; COLUMNS] = std::array::from_fn(|i| Choice::from((delta >> i & 1) as u8));
-        let (points, keys) = choose(session.digest(), opening.point, &bits, rng)?;
+        let delta = Zeroizing::new(u128::from_le_bytes(*bytes) | 1);
+        let bits: Zeroizing<[u8; COLUMNS]> = Zeroizing::new(std::array::from_fn(|i| (*delta >> i & 1) as u8));
+        let (points, keys) = choose(session.digest(), opening.point, &*bits, rng)?;
         let choices = Choices { session: session.digest(), points: &points };
-        let transfers = ExtensionSender::new(&keys, delta);
-        delta.zeroize();
+        let transfers = ExtensionSender::new(&keys, *delta);
         Ok((Garbler { opened: session.opened(opening.point, &choices), transfers }, choices.encode()))
     }
 
@@ -93,7 +93,7 @@ impl Garbler {
         let layout = Layout::new(session.circuit(), asked.instances);
         let garbling = Garbling {
             name: self.opened.name,
-            hash: LabelHash::new(&self.opened.key),
+            hash: Box::new(LabelHash::new(&self.opened.key)),
             secrets: Secrets { delta: self.transfers.delta(), labels, inputs, flips },
             seed,
             batch,
@@ -108,9 +108,9 @@ impl Garbler {
     }
 }
 
-/// What must not be seen, wiped when dropped.
+/// What must not be seen; each part is wiped when dropped.
 struct Secrets {
-    delta: u128,
+    delta: Delta,
     /// Labels for zero of the transferred bits, before the garbler's flips.
     labels: Labels,
     inputs: Inputs,
@@ -118,17 +118,11 @@ struct Secrets {
     flips: Labels,
 }
 
-impl Drop for Secrets {
-    fn drop(&mut self) {
-        self.delta.zeroize();
-    }
-}
-
 /// A batch that is being garbled, message by message.
 pub struct Garbling {
     session: Session,
     name: [u8; 32],
-    hash: LabelHash,
+    hash: Box<LabelHash>,
     secrets: Secrets,
     seed: [u8; 16],
     batch: u64,
@@ -140,6 +134,7 @@ pub struct Garbling {
 }
 
 /// What comes after a message of tables.
+#[expect(clippy::large_enum_variant, reason = "taken apart as soon as it is returned; secrets are behind pointers")]
 pub enum Garbled {
     /// There is more to garble.
     More(Garbling),
@@ -158,7 +153,7 @@ impl Garbling {
         let seed = if self.messages == 0 { Some(&self.seed) } else { None };
         let bytes = self.place.table_bytes(circuit);
         let (mut message, at) = Tables::begin(&self.name, self.batch, self.messages, seed, bytes);
-        let (hash, delta) = (&mut self.hash, self.secrets.delta);
+        let (hash, delta) = (&mut self.hash, self.secrets.delta.value());
         let first_gate = self.first_gate + (self.layout.first(self.place.group) * circuit.ands()) as u64;
         let done = self.place.walk(circuit, |gate| {
             let [left, right] = gate.literals.map(|literal| literal.negated);
@@ -188,9 +183,9 @@ impl Garbling {
     fn set_inputs(&mut self) {
         let inputs = self.session.circuit().inputs();
         let (first, lanes) = (self.layout.first(self.place.group), self.place.lanes);
-        let delta = self.secrets.delta;
+        let delta = self.secrets.delta.value();
         let (own, transferred) = self.place.labels[..inputs.total() * lanes].split_at_mut(inputs.garbler * lanes);
-        fill(&Aes128Enc::new((&self.seed).into()), (first * inputs.garbler) as u128, own);
+        Stream::new().fill(&Aes128Enc::new((&self.seed).into()), (first * inputs.garbler) as u128, own);
         for (number, row) in own.chunks_exact_mut(lanes).enumerate() {
             for (lane, label) in row.iter_mut().enumerate() {
                 *label ^= mask(self.secrets.inputs.bit(first + lane, number)) & delta;

@@ -1,9 +1,10 @@
 //! Half gates with free XOR: an AND gate in two ciphertexts of 16 bytes.
 //!
-//! Every wire has a label for zero, A, and one for one, A xor Delta, with the same secret Delta for all wires of a session
-//! (Kolesnikov and Schneider 2008). The garbler knows A and Delta, the evaluator one of the two labels and not which. So an XOR gate is an XOR of labels,
-//! a negation is a matter of the garbler's bookkeeping, and an AND gate takes (Zahur, Rosulek and Evans 2015, figure 2), with p the lowest bit of a label of
-//! the garbler and s that of the evaluator's; the lowest bit of Delta is 1:
+//! Every wire has a label for zero, A, and one for one, A xor Delta, with the same secret Delta for all wires of a
+//! session (Kolesnikov and Schneider 2008). The garbler knows A and Delta, the evaluator one of the two labels and not
+//! which. So an XOR gate is an XOR of labels, a negation is a matter of the garbler's bookkeeping, and an AND gate
+//! takes (Zahur, Rosulek and Evans 2015), with p the lowest bit of a label of the garbler and s that of the
+//! evaluator's; the lowest bit of Delta is 1:
 //!
 //! ```text
 //! garbler     T_G = H(A, i) xor H(A xor Delta, i) xor p_B Delta          T_E = H(B, j) xor H(B xor Delta, j) xor A
@@ -11,11 +12,12 @@
 //! evaluator   W   = H(W_A, i) xor s_A T_G xor H(W_B, j) xor s_B (T_E xor W_A)
 //! ```
 //!
-//! A gate is done for many instances of one circuit at once, its *lanes*, so that AES has enough to do. The tweaks i = 2 g and
-//! j = 2 g + 1 belong to one gate of one lane: g only goes forward in a session.
+//! A gate is done for many instances of one circuit at once, its *lanes*, so that AES has enough to do. The tweaks i =
+//! 2 g and j = 2 g + 1 belong to one gate of one lane: g only goes forward in a session.
 //!
-//! **Guarantee**, against an honest-but-curious evaluator: labels and tables look uniform, whatever the inputs are (privacy and obliviousness), by the
-//! robustness of the hash (`hash`). **Not guaranteed**: anything against a garbler who garbles another circuit.
+//! **Guarantee**, against an honest-but-curious evaluator: labels and tables look uniform, whatever the inputs are
+//! (privacy and obliviousness), by the robustness of the hash (`hash`). **Not guaranteed**: anything against a garbler
+//! who garbles another circuit.
 //!
 //! **Time.** No branch and no address depends on a label: choices by a bit are masks.
 
@@ -29,8 +31,8 @@ pub(super) fn mask(bit: u128) -> u128 {
     (bit & 1).wrapping_neg()
 }
 
-/// Garbles an AND gate in every lane. `left` and `right` are labels for zero, and so is what is written to `out`; the opposite of an operand is
-/// meant where its flag says so, and then its label for zero is the one for one.
+/// Garbles an AND gate in every lane. `left` and `right` are labels for zero, and so is what is written to `out`; the
+/// opposite of an operand is meant where its flag says so, and then its label for zero is the one for one.
 pub fn garble_and(
     hash: &mut LabelHash,
     delta: u128,
@@ -95,7 +97,7 @@ mod tests {
 
     const KEY: [u8; 16] = [9; 16];
 
-    /// The paper's figure for one gate, written with bits and branches: tables and the label for zero of the result.
+    /// The paper's two half gates for one gate, written with bits and branches: tables and the label for zero of the result.
     fn plain_garble(a: u128, b: u128, delta: u128, gate: u128) -> ([u128; 2], u128) {
         let mut hash = LabelHash::new(&KEY);
         let (p_a, p_b) = (a & 1 == 1, b & 1 == 1);

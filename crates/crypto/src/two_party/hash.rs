@@ -1,13 +1,14 @@
 //! The hash of labels: fixed-key AES-128 with a tweak.
 //!
 //! ```text
-//! H(x, i) = pi(pi(x) xor i) xor pi(x),      pi = AES-128 under one public key          [TMMO: Guo, Katz, Wang and Yu 2020, section 7]
+//! H(x, i) = pi(pi(x) xor i) xor pi(x),      pi = AES-128 under one public key          [TMMO: Guo, Katz, Wang and Yu 2020]
 //! ```
 //!
-//! **Guarantee.** With pi as a random permutation H is *tweakable circular correlation robust*: for a secret Delta of 127 random bits,
-//! the numbers H(x xor Delta, i) xor b Delta look uniform and independent to whoever chooses all x, i and b, as long as no
-//! pair (x, i) comes twice with different b. That x may be chosen matters here: the evaluator draws its own labels
-//! (`extension`). The advantage of somebody who computes pi p times and sees q hashes is of the order of (p q + q^2) / 2^127.
+//! **Guarantee.** With pi as a random permutation H is *tweakable circular correlation robust*: for a secret Delta of
+//! 127 random bits, the numbers H(x xor Delta, i) xor b Delta look uniform and independent to whoever chooses all x, i
+//! and b, as long as no pair (x, i) comes twice with different b. That x may be chosen matters here: the evaluator
+//! draws its own labels (`extension`). The advantage of somebody who computes pi p times and sees q hashes is of the
+//! order of (p q + q^2) / 2^127.
 //!
 //! **The key** is fixed for one session and public: a hash of all that the session began with. So what somebody computes to
 //! attack one session does not help against another (Guo, Katz, Wang, Weng and Yu 2020, the multi-instance setting).
@@ -43,8 +44,8 @@ impl LabelHash {
         self.inner[at] = label.to_le_bytes().into();
     }
 
-    /// Hashes rows of labels, one label for each lane in a row. All rows of one of the two halves of a gate have one tweak in each lane:
-    /// twice the number of the lane's gate, and one more in the second half.
+    /// Hashes rows of labels, one label for each lane in a row. All rows of one of the two halves of a gate have one
+    /// tweak in each lane: twice the number of the lane's gate, and one more in the second half.
     pub(super) fn run(&mut self, rows: usize, lanes: usize, first_gate: u64) {
         let (inner, outer) = (&mut self.inner[..rows * lanes], &mut self.outer[..rows * lanes]);
         self.cipher.encrypt_blocks(inner);
@@ -85,24 +86,38 @@ fn number(block: &Block) -> u128 {
     u128::from_le_bytes((*block).into())
 }
 
-/// The blocks AES(key, first), AES(key, first + 1), ... as numbers: a stream of pseudorandom labels.
-pub(super) fn fill(cipher: &Aes128Enc, first: u128, out: &mut [u128]) {
+/// Room for a stream of pseudorandom labels, wiped when dropped: one for many columns, since wiping takes longer than a
+/// short stream.
+pub(super) struct Stream {
     /// What the widest vector unit makes in one go.
-    const AT_ONCE: usize = 64;
-    let mut blocks = [Block::default(); AT_ONCE];
-    let mut counter = first;
-    for out in out.chunks_mut(AT_ONCE) {
-        for block in &mut blocks[..out.len()] {
-            *block = counter.to_le_bytes().into();
-            counter += 1;
-        }
-        cipher.encrypt_blocks(&mut blocks[..out.len()]);
-        for (out, block) in out.iter_mut().zip(&blocks) {
-            *out = number(block);
+    blocks: [Block; 64],
+}
+
+impl Stream {
+    pub(super) fn new() -> Stream {
+        Stream { blocks: [Block::default(); 64] }
+    }
+
+    /// The blocks AES(key, first), AES(key, first + 1), ... as numbers.
+    pub(super) fn fill(&mut self, cipher: &Aes128Enc, first: u128, out: &mut [u128]) {
+        let mut counter = first;
+        for out in out.chunks_mut(self.blocks.len()) {
+            let blocks = &mut self.blocks[..out.len()];
+            for block in &mut *blocks {
+                *block = counter.to_le_bytes().into();
+                counter += 1;
+            }
+            cipher.encrypt_blocks(blocks);
+            for (out, block) in out.iter_mut().zip(blocks) {
+                *out = number(block);
+            }
         }
     }
-    for block in &mut blocks {
-        block.as_mut_slice().zeroize();
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.blocks.iter_mut().for_each(|block| block.as_mut_slice().zeroize());
     }
 }
 
@@ -182,7 +197,8 @@ mod tests {
         ] {
             assert_eq!(plain::encrypt(bytes(key), bytes(block)), bytes(result));
             let mut stream = [0];
-            fill(&Aes128Enc::new(&bytes(key).into()), u128::from_le_bytes(bytes(block)), &mut stream);
+            let cipher = Aes128Enc::new(&bytes(key).into());
+            Stream::new().fill(&cipher, u128::from_le_bytes(bytes(block)), &mut stream);
             assert_eq!(stream[0].to_le_bytes(), bytes(result));
         }
     }
@@ -220,12 +236,13 @@ mod tests {
     fn the_stream_goes_on_where_it_stopped() {
         let cipher = Aes128Enc::new(&[3; 16].into());
         let mut whole = [0; 200];
-        fill(&cipher, 10, &mut whole);
+        Stream::new().fill(&cipher, 10, &mut whole);
         for split in [1, 63, 64, 65, 199] {
             let mut parts = [0; 200];
             let (first, second) = parts.split_at_mut(split);
-            fill(&cipher, 10, first);
-            fill(&cipher, 10 + split as u128, second);
+            let mut stream = Stream::new();
+            stream.fill(&cipher, 10, first);
+            stream.fill(&cipher, 10 + split as u128, second);
             assert_eq!(parts, whole);
         }
     }

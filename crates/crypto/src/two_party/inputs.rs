@@ -11,7 +11,8 @@ pub(super) enum Role {
     Evaluator,
 }
 
-/// Private bits, instance after instance, in the order in which the circuit's builder asked for them. Wiped when dropped; neither cloned nor shown.
+/// Private bits, instance after instance, in the order in which the circuit's builder asked for them. Wiped when
+/// dropped; neither cloned nor shown.
 pub struct Inputs {
     role: Role,
     session: [u8; 32],

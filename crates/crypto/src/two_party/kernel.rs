@@ -1,6 +1,7 @@
 //! The kernels of pair statistics, as circuits (spec 03, sections 1 and 8.1).
 //!
-//! The garbler brings the first record of a pair, the evaluator the second; both as integers on a public grid, so a circuit is exact. AND gates, for b bits:
+//! The garbler brings the first record of a pair, the evaluator the second; both as integers on a public grid, so a
+//! circuit is exact. AND gates, for b bits:
 //!
 //! | kernel | h(x, x') | values | AND gates |
 //! |---|---|---|---|
@@ -32,7 +33,8 @@ pub fn comparison(bits: usize, larger: Larger, builder: &mut Builder) -> Number 
     Number(vec![counts])
 }
 
-/// 2 for a concordant pair, 0 for a discordant one, 1 for a tie in either of the two columns. Each member brings its first number, then its second. Two bits.
+/// 2 for a concordant pair, 0 for a discordant one, 1 for a tie in either of the two columns. Each member brings its
+/// first number, then its second. Two bits.
 pub fn kendall(bits: usize, builder: &mut Builder) -> Number {
     let [first, second] = [(); 2].map(|()| (builder.garbler_number(bits), builder.evaluator_number(bits)));
     let [first, second] = [first, second].map(|(x, other)| (builder.greater(&x, &other), builder.equal(&x, &other)));
@@ -48,7 +50,8 @@ pub fn gini(bits: usize, builder: &mut Builder) -> Number {
     builder.absolute_difference(&mine, &theirs)
 }
 
-/// The squared difference of two private numbers of b bits without its lowest bits: those far below the noise cost coins and tell nothing.
+/// The squared difference of two private numbers of b bits without its lowest bits: those far below the noise cost
+/// coins and tell nothing.
 pub fn squared_difference(bits: usize, dropped: usize, builder: &mut Builder) -> Number {
     let (mine, theirs) = (builder.garbler_number(bits), builder.evaluator_number(bits));
     let distance = builder.absolute_difference(&mine, &theirs);

@@ -2,24 +2,24 @@
 //!
 //! ```text
 //! P[N = n] proportional to a^|n|,   a = e^-rate
-//! G = sum_i 2^i b_i for i < k,  P[b_i = 1] = a^(2^i) / (1 + a^(2^i)):       G is geometric on 0 .. 2^k - 1      [Dwork et al. 2006, section 3.2]
+//! G = sum_i 2^i b_i for i < k,  P[b_i = 1] = a^(2^i) / (1 + a^(2^i)):       G is geometric on 0 .. 2^k - 1      [Dwork et al. 2006]
 //! N = G or -1 - G,  the second with probability a / (1 + a)
 //! V = clamp(y + N, -B, D + B)
 //! ```
 //!
-//! The value y is an integer from 0 to D = 2^width - 1; one record moves it by at most the sensitivity. -1 - G is G with all bits flipped, so the sign costs
-//! one coin and no gate. Coins are dyadic, the geometric law ends at 2^k, and the clamp keeps that end out of sight: all three are part of
-//! the privacy that is claimed, which is *pure*:
+//! The value y is an integer from 0 to D = 2^width - 1; one record moves it by at most the sensitivity. -1 - G is G
+//! with all bits flipped, so the sign costs one coin and no gate. Coins are dyadic, the geometric law ends at 2^k, and
+//! the clamp keeps that end out of sight: all three are part of the privacy that is claimed, which is *pure*:
 //!
 //! ```text
 //! epsilon = sensitivity x rate + sum over coins |error of the log odds| - ln(1 - a^W),   W = 2^k - D - B
 //! ```
 //!
-//! The proof is in `proofs/two-party-noise.md`. The noise is at most 1/1024 larger than that of the ideal law. The clamp is met with a probability below 2^-40, so the mean is y but for 2^-40
-//! scales of the noise.
+//! The proof is in `proofs/two-party-noise.md`. The noise is at most 1/1024 larger than that of the ideal law. The
+//! clamp is met with a probability below 2^-40, so the mean is y but for 2^-40 scales of the noise.
 //!
-//! **Differs from spec 03, section 8.1**, which has the difference of two geometric variables and 32 bits for each coin: this takes half as many coins, and
-//! its epsilon is pure where truncating that difference costs a delta.
+//! **Differs from spec 03, section 8.1**, which has the difference of two geometric variables and 32 bits for each
+//! coin: this takes half as many coins, and its epsilon is pure where truncating that difference costs a delta.
 
 use super::{arithmetic::Number, builder::Builder, coin::Coin};
 use crate::flaw::Unfit;
@@ -29,7 +29,8 @@ use rand_core::CryptoRng;
 const APPROXIMATION: f64 = 1.0 / 1024.0;
 /// The logarithm of the probability of meeting the clamp: 2^-40.
 const CLAMP_NATS: f64 = 40.0 * std::f64::consts::LN_2;
-/// What computing the log odds of a coin in floating point may be wrong by: logarithms below 2^7 to two units in the last place, twice.
+/// What computing the log odds of a coin in floating point may be wrong by: logarithms below 2^7 to two units in the
+/// last place, twice.
 const LOG_ODDS_ERROR: f64 = 1.0 / (1u64 << 42) as f64;
 /// The most bits of the geometric variable: outputs are two bits wider, and fit into 62.
 const MAGNITUDE_BITS_MAX: u32 = 60;
@@ -53,7 +54,8 @@ impl Laplace {
     ///
     /// # Privacy
     ///
-    /// The release is epsilon-differentially private, delta = 0, if the joint bits are fair: `proofs/two-party-noise.md`. That the sensitivity is right is the caller's claim.
+    /// The release is epsilon-differentially private, delta = 0, if the joint bits are fair:
+    /// `proofs/two-party-noise.md`. That the sensitivity is right is the caller's claim.
     pub fn new(epsilon: f64, width: u32, sensitivity: u64) -> Result<Laplace, Unfit> {
         if !(EPSILON_MIN..=EPSILON_MAX).contains(&epsilon) {
             return Err(Unfit::Epsilon);
@@ -224,7 +226,8 @@ mod tests {
         }
     }
 
-    /// The circuit against the formula for the same bits. In every other round half of all coins get zeros, which is heads, so that the clamp is met.
+    /// The circuit against the formula for the same bits. In every other round half of all coins get zeros, which is
+    /// heads, so that the clamp is met.
     #[test]
     fn the_circuit_computes_the_formula_for_any_bits() {
         let mut rng = rng(1);

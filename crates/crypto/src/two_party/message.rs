@@ -1,4 +1,5 @@
-//! What the three roles send each other, as bytes. One encoding for each message, and every other one is refused with a reason.
+//! What the three roles send each other, as bytes. One encoding for each message, and every other one is refused with a
+//! reason.
 //!
 //! | message | from, to | bytes |
 //! |---|---|---|
@@ -8,8 +9,8 @@
 //! | tables | garbler, evaluator | kind, name (32), batch (8), number of the message in its batch (4), in the first a seed (16), then 32 for each gate and lane |
 //! | share | each, aggregator | kind, session (32), transcript (32), batch (8), instances (4), the bits, eight to a byte |
 //!
-//! `session` is the digest of what was agreed on, `name` that of an opened session: no other run has it. Numbers are little-endian. Lengths follow from the circuit and the number of instances, never from
-//! anybody's bits.
+//! `session` is the digest of what was agreed on, `name` that of an opened session: no other run has it. Numbers are
+//! little-endian. Lengths follow from the circuit and the number of instances, never from anybody's bits.
 
 use super::{
     batch::blocks,
@@ -226,7 +227,7 @@ impl<'b> ShareMessage<'b> {
         let count = instances * circuit.outputs().len();
         let bits = reader.slice(count.div_ceil(8))?;
         reader.finish()?;
-        let unused = bits.last().map_or(0, |last| if count % 8 == 0 { 0 } else { last >> (count % 8) });
+        let unused = bits.last().map_or(0, |last| if count.is_multiple_of(8) { 0 } else { last >> (count % 8) });
         if unused != 0 {
             return Err(Flaw::TrailingBytes);
         }

@@ -1,8 +1,9 @@
 //! Two-party computation: a pair computes a noisy value that neither of them sees, and a third member alone can read it.
 //!
-//! **Honest-but-curious only.** Everything here protects against members that follow the protocol and look at all they see. It does *not* protect
-//! against members that deviate: a garbler can garble another circuit, an evaluator can choose inconsistently and learn Delta. Malformed messages are refused with a reason
-//! and never panic, but a well-formed lie is not found.
+//! **Honest-but-curious only.** Everything here protects against members that follow the protocol and look at all they
+//! see. It does *not* protect against members that deviate: a garbler can garble another circuit, an evaluator can
+//! choose inconsistently and learn Delta. Malformed messages are refused with a reason and never panic, but a
+//! well-formed lie is not found.
 //!
 //! ```text
 //! evaluator                                   garbler                                      aggregator
@@ -14,8 +15,8 @@
 //!                                               its share: lowest bits of the labels for zero ->  is the result
 //! ```
 //!
-//! One opening serves a pair for a whole [`Session`] of one circuit; each request is a batch of instances. The noise comes from *joint* bits (`circuit`), which both
-//! draw and of which each knows its part only.
+//! One opening serves a pair for a whole [`Session`] of one circuit; each request is a batch of instances. The noise
+//! comes from *joint* bits (`circuit`), which both draw and of which each knows its part only.
 //!
 //! | module | holds |
 //! |---|---|
@@ -28,7 +29,11 @@
 //! What each party can learn, and why no more, is in `proofs/two-party.md`.
 //!
 //! ```
-//! use sottovoce_crypto::{Context, two_party::{Session, arithmetic::Number, builder::Builder, evaluator::{Evaluated, EvaluatorOpening}, garbler::{Garbled, Garbler}, inputs::Inputs, kernel, response::RandomizedResponse, share::combine}};
+//! use sottovoce_crypto::Context;
+//! use sottovoce_crypto::two_party::{
+//!     Session, builder::Builder, evaluator::{Evaluated, EvaluatorOpening}, garbler::{Garbled, Garbler}, inputs::Inputs,
+//!     kernel, response::RandomizedResponse, share::combine,
+//! };
 //! # use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 //! # let mut rng = ChaCha20Rng::seed_from_u64(1);
 //!

@@ -5,8 +5,8 @@
 //! told = (true value + R) mod v:     the truth with probability 1 - (v - 1) m / 2^t,  each other value with m / 2^t
 //! ```
 //!
-//! This is v-ary randomized response with e^epsilon = (2^t - (v - 1) m) / m, exactly: m is rounded up, so that epsilon is at most what was
-//! asked for, and nothing is left to approximate. The proof is in `proofs/two-party-noise.md`.
+//! This is v-ary randomized response with e^epsilon = (2^t - (v - 1) m) / m, exactly: m is rounded up, so that epsilon
+//! is at most what was asked for, and nothing is left to approximate. The proof is in `proofs/two-party-noise.md`.
 
 use super::{
     arithmetic::Number,
@@ -56,7 +56,8 @@ impl RandomizedResponse {
 
     /// The privacy of one answer, rounded up.
     pub fn epsilon(&self) -> f64 {
-        // ln(truth / each), by what the two differ: exact integers below 2^53, and then two roundings of at most a unit in the last place.
+        // ln(truth / each), by what the two differ: exact integers below 2^53, and then two roundings of at most a unit
+        // in the last place.
         let excess = (1u64 << self.bits) - self.values * self.each;
         libm::log1p(excess as f64 / self.each as f64) * (1.0 + libm::ldexp(1.0, -50))
     }
@@ -104,7 +105,8 @@ impl RandomizedResponse {
     }
 }
 
-/// How many of the bits are one, where no bit is one unless all before it are. Bit b of that number changes with every 2^b-th: no AND.
+/// How many of the bits are one, where no bit is one unless all before it are. Bit b of that number changes with every
+/// 2^b-th: no AND.
 fn from_unary(bits: &[Bit], width: usize, builder: &mut Builder) -> Number {
     let digit = |place: usize, builder: &mut Builder| {
         let every = bits.iter().skip((1 << place) - 1).step_by(1 << place);

@@ -1,7 +1,8 @@
 //! Shares of a result, and the aggregator, who puts them together.
 //!
-//! A result bit is the XOR of the lowest bit of the label that the evaluator ended with and that of the label for zero, which the garbler knows. Each of the two bits by itself is a fair
-//! coin to everybody who lacks the other side's labels; the two together are the result and nothing else.
+//! A result bit is the XOR of the lowest bit of the label that the evaluator ended with and that of the label for zero,
+//! which the garbler knows. Each of the two bits by itself is a fair coin to everybody who lacks the other side's
+//! labels; the two together are the result and nothing else.
 
 use super::{
     Session,
@@ -24,7 +25,8 @@ pub struct Share {
 
 impl Share {
     /// The message to the aggregator.
-    // PRIVACY: half of the result, a fair coin in each bit. The aggregator learns the results once it has both halves: what they cost is the circuit's noise, charged by whoever runs the protocol.
+    // PRIVACY: half of the result, a fair coin in each bit. The aggregator learns the results once it has both halves:
+    // what they cost is the circuit's noise, charged by whoever runs the protocol.
     pub fn to_bytes(&self) -> Vec<u8> {
         let &Share { sender, session, transcript, batch, instances, .. } = self;
         ShareMessage { sender, session, transcript, batch, instances, bits: &self.bits }.encode()
@@ -98,8 +100,9 @@ impl Outputs {
 
 /// The aggregator's part: puts the two shares of a batch together.
 ///
-/// Refused are shares of another session, of two batches, or of two members who did not see the same messages: a garbled table has no redundancy of its own, so a flipped bit in it would else become a wrong number that looks
-/// like any other.
+/// Refused are shares of another session, of two batches, or of two members who did not see the same messages: a
+/// garbled table has no redundancy of its own, so a flipped bit in it would else become a wrong number that looks like
+/// any other.
 pub fn combine(session: &Session, garbler: &[u8], evaluator: &[u8]) -> Result<Outputs, Flaw> {
     let circuit: &Circuit = session.circuit();
     let [mine, theirs] = [garbler, evaluator].map(|bytes| ShareMessage::decode(bytes, circuit));

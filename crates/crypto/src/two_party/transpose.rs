@@ -1,6 +1,7 @@
 //! Turns a square of 128 x 128 bits: rows become columns.
 
-/// Exchanges bit j of row i and bit i of row j, for all i and j, by exchanging ever smaller blocks (Warren, Hacker's Delight, section 7-3). Constant time.
+/// Exchanges bit j of row i and bit i of row j, for all i and j, by exchanging ever smaller blocks (Warren, Hacker's
+/// Delight, section 7-3). Constant time.
 pub(super) fn transpose(rows: &mut [u128; 128]) {
     let mut width = 64;
     let mut low = u128::MAX >> 64;
