@@ -164,7 +164,7 @@ impl Target for Members {
         let mut input = input.to_vec();
         let (garbler, evaluator) = self.opened.take().unwrap_or_else(|| opened(&self.session));
         let (evaluator, evaluation, request) = requested(&self.session, evaluator);
-        if self.fed % 8 != 0 && input.len() >= HEAD.end {
+        if !self.fed.is_multiple_of(8) && input.len() >= HEAD.end {
             input[HEAD].copy_from_slice(&request[HEAD]);
         }
         match input.first() {
