@@ -16,6 +16,9 @@ use sottovoce_crypto::two_party::{
     kernel::{self, Larger, plain},
 };
 
+/// One of two inputs.
+type Side = fn(&(Vec<u64>, Vec<u64>)) -> &Vec<u64>;
+
 /// A kernel as a circuit and in the clear.
 struct Case {
     name: &'static str,
@@ -67,7 +70,7 @@ fn row(numbers: &[u64], bits: usize) -> Row {
 /// Compares garbled results with the plain kernel.
 fn compare(case: &Case, bits: usize, inputs: &[(Vec<u64>, Vec<u64>)], seed: u64) {
     let mut pair = Pair::open(&session(circuit(case, bits)), seed);
-    let rows = |of: fn(&(Vec<u64>, Vec<u64>)) -> &Vec<u64>| inputs.iter().map(|both| row(of(both), bits)).collect();
+    let rows = |of: Side| inputs.iter().map(|both| row(of(both), bits)).collect();
     let (garbler, evaluator): (Vec<Row>, Vec<Row>) = (rows(|both| &both.0), rows(|both| &both.1));
     let results = pair.numbers(&garbler, &evaluator);
     assert_eq!(results.len(), inputs.len());
@@ -98,7 +101,7 @@ fn random_inputs(case: &Case, bits: usize, count: usize, rng: &mut ChaCha20Rng) 
         let random = rng.next_u64();
         let value = match random % 6 {
             0 => near.wrapping_add(rng.next_u64() % 3).wrapping_sub(1),
-            1 => near ^ rng.next_u64() % (1 << (rng.next_u64() % bits as u64)),
+            1 => near ^ (rng.next_u64() % (1 << (rng.next_u64() % bits as u64))),
             _ => rng.next_u64(),
         };
         value % (1 << bits)
@@ -141,7 +144,7 @@ fn kernels_in_the_clear_are_right_for_random_inputs_of_32_bits() {
         let circuit = circuit(case, 32);
         for _ in 0..100_000 / 64 {
             let inputs = random_inputs(case, 32, 64, &mut rng);
-            let words = |of: fn(&(Vec<u64>, Vec<u64>)) -> &Vec<u64>| -> Vec<u64> {
+            let words = |of: Side| -> Vec<u64> {
                 let bit = |number: usize, i: u64| {
                     inputs.iter().enumerate().map(|(at, both)| (of(both)[number] >> i & 1) << at).sum()
                 };
@@ -186,18 +189,22 @@ fn random_circuit(gates: usize, joint: bool, rng: &mut ChaCha20Rng) -> Circuit {
         for _ in 0..gates {
             let mut pick = || {
                 // Mostly one of the last bits, so that few gates are left out.
-                let near = bits.len().saturating_sub(if rng.next_u64() % 4 == 0 { bits.len() } else { 8 });
+                let near = bits.len().saturating_sub(if rng.next_u64().is_multiple_of(4) { bits.len() } else { 8 });
                 let bit = bits[near + rng.next_u64() as usize % (bits.len() - near)];
-                if rng.next_u64() % 4 == 0 { bit.not() } else { bit }
+                if rng.next_u64().is_multiple_of(4) { bit.not() } else { bit }
             };
             let (left, right) = (pick(), pick());
-            bits.push(if rng.next_u64() % 2 == 0 { builder.xor(left, right) } else { builder.and(left, right) });
+            bits.push(if rng.next_u64().is_multiple_of(2) {
+                builder.xor(left, right)
+            } else {
+                builder.and(left, right)
+            });
         }
         let outputs = 1 + rng.next_u64() as usize % 20;
         for i in 0..outputs {
             let from = if i % 5 == 0 { inputs } else { bits.len() };
             let bit = bits[rng.next_u64() as usize % from];
-            builder.output(if rng.next_u64() % 3 == 0 { bit.not() } else { bit });
+            builder.output(if rng.next_u64().is_multiple_of(3) { bit.not() } else { bit });
         }
     })
 }
@@ -281,7 +288,7 @@ fn wide_circuits_take_fewer_lanes() {
     assert_eq!(wide.batch_max(), 1);
     let (session, row) = (session(wide), vec![(1, 64); 156].into_iter().chain([(1, 16)]).collect::<Row>());
     let mut other = row.clone();
-    let (same, _) = Pair::open(&session, 1).run(&[row.clone()], &[row.clone()]);
+    let (same, _) = Pair::open(&session, 1).run(std::slice::from_ref(&row), std::slice::from_ref(&row));
     other[100].0 = 3;
     let (different, _) = Pair::open(&session, 2).run(&[row], &[other]);
     assert_eq!((same.number(0), different.number(0)), (1, 0));
