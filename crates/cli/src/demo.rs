@@ -1,14 +1,16 @@
 //! `sottovoce demo`: what collaboration brings, on a task made up on the spot.
 
-use crate::train::{spent, swept};
+use crate::train::spent;
 use crate::{Output, RunArguments, data::LinearArguments, screen};
 use sottovoce_core::PeerId;
 use sottovoce_report::plot::number;
+use sottovoce_report::training::Sweep;
 use sottovoce_run::artefacts::{Command, names};
 use sottovoce_run::facts::{Origin, PublicFacts};
 use sottovoce_run::outlook::size_groups;
 use sottovoce_run::run_folder::{self, Summary};
 use sottovoce_run::score::{gains_and_losses, mean_and_deviation};
+use sottovoce_run::sweep::sweep;
 use sottovoce_run::train::{Halt, Trained, train};
 use sottovoce_task::algorithms::{coordinate_descent, local, model_propagation};
 use sottovoce_task::error::Mistake;
@@ -88,6 +90,15 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         screen::say(format!("The tasks are in {}; change them and run `sottovoce train`.", place("task").display()))?;
     }
     Ok(())
+}
+
+/// The pictures of a private run that need more runs; none for others.
+fn swept(loaded: &Loaded, trained: &Trained, threads: usize, output: Output) -> Result<Option<Sweep>, Halt> {
+    if loaded.task.privacy.is_none() {
+        return Ok(None);
+    }
+    let bar = screen::Bar::new(output, "other budgets");
+    sweep(loaded, trained, threads, &mut |done, total| bar.count(done, total)).map(Some)
 }
 
 /// The private run, beside local models on the same scaled data.

@@ -3,7 +3,9 @@
 use crate::Output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sottovoce_report::plot::number;
-use sottovoce_run::train::Progress;
+use sottovoce_run::facts::Origin;
+use sottovoce_run::pipeline::News;
+use sottovoce_run::train::{Halt, Progress};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::folder;
 use std::io::{ErrorKind, Write};
@@ -88,6 +90,46 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+/// Shows the news of a run: a bar for each of its parts, warnings, and what is about to run.
+pub struct Shown {
+    output: Output,
+    /// The bar of the part that runs now, and the part's name.
+    bar: Option<(String, Bar)>,
+}
+
+impl Shown {
+    pub fn new(output: Output) -> Self {
+        Shown { output, bar: None }
+    }
+
+    /// Shows what is new. Nobody is asked to stop: Ctrl-C ends the program.
+    pub fn tell(&mut self, news: News<'_>) -> Result<(), Halt> {
+        match news {
+            News::Begins(facts) => {
+                if !self.output.quiet && !self.output.json {
+                    say(facts.describe(Origin::Simulator))?;
+                }
+            }
+            News::Warning(warning) => {
+                self.bar = None;
+                warn(self.output, &[warning.to_owned()]);
+            }
+            News::Run(name, progress) => drop(self.bar(name).show(progress)),
+            News::Comparison(_, progress) => drop(self.bar("comparisons").show(progress)),
+            News::Budgets(done, total) => drop(self.bar("other budgets").count(done, total)),
+        }
+        Ok(())
+    }
+
+    fn bar(&mut self, name: &str) -> &Bar {
+        if self.bar.as_ref().is_none_or(|(shown, _)| shown != name) {
+            self.bar = None;
+        }
+        let output = self.output;
+        &self.bar.get_or_insert_with(|| (name.to_owned(), Bar::new(output, name))).1
     }
 }
 

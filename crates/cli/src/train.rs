@@ -3,18 +3,14 @@
 use crate::budget::{charge, check_outside, new_instance};
 use crate::{OutArguments, Output, RunArguments, screen};
 use sottovoce_report::plot::number;
-use sottovoce_report::training::Sweep;
 use sottovoce_report::training::bound_or_infinity;
-use sottovoce_run::artefacts::{Command, names};
-use sottovoce_run::baselines::baselines;
 use sottovoce_run::budget::void_in_words;
 use sottovoce_run::facts::{GUARANTEE_IN_WORDS, Origin, PublicFacts};
 use sottovoce_run::outlook::outlook;
-use sottovoce_run::run_folder::{self, Accounting, Summary};
-use sottovoce_run::sweep::sweep;
-use sottovoce_run::train::{Halt, Trained, train};
+use sottovoce_run::pipeline::{Directory, Outcome, Request};
+use sottovoce_run::run_folder::{Accounting, Summary};
+use sottovoce_run::train::Halt;
 use sottovoce_task::error::Mistake;
-use sottovoce_task::folder::Folder;
 use sottovoce_task::load::{Loaded, load, load_without};
 use sottovoce_task::task::{AccountantName, Task};
 use std::path::PathBuf;
@@ -66,36 +62,20 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         return Ok(());
     }
     arguments.budget.iter().try_for_each(|budget| check_outside(budget, &arguments.out.out))?;
-    let folder = Folder::begin(&arguments.out.out, arguments.out.force, &names(Command::Train))?;
-    let (loaded, source) = charged(load(&task)?, &task, arguments, output)?;
-    let facts = PublicFacts::of(&loaded);
-    screen::warn(output, &facts.warnings);
-    if !output.quiet && !output.json {
-        screen::say(facts.describe(Origin::Simulator))?;
-    }
-    let threads = arguments.run.threads();
-    let bar = screen::Bar::new(output, loaded.task.algorithm.name);
-    let trained = train(&loaded, loaded.task.algorithm, threads, &mut |progress| bar.show(progress))?;
-    drop(bar);
-    let bar = screen::Bar::new(output, "comparisons");
-    let beside = baselines(&loaded, threads, !arguments.no_sweep, &mut |_, progress| bar.show(progress))?;
-    drop(bar);
-    if !arguments.no_sweep {
-        screen::warn(output, beside.skipped.as_slice());
-    }
-    let swept = match arguments.no_sweep {
-        true => None,
-        false => swept(&loaded, &trained, threads, output)?,
+    let out = &arguments.out.out;
+    let command =
+        format!("sottovoce train {} --seed {} --out {}", arguments.task.display(), task.run.seed, out.display());
+    let mut source = None;
+    let request = Request {
+        task: &task,
+        directory: Some(Directory { path: out, force: arguments.out.force, commands: vec![command] }),
+        threads: arguments.run.threads(),
+        comparisons: !arguments.no_sweep,
+        charge: &mut |loaded| charged(loaded, &task, arguments, output, &mut source),
     };
-    let runs: Vec<_> = beside.runs.iter().chain([&trained]).collect();
-    let command = format!(
-        "sottovoce train {} --seed {} --out {}",
-        arguments.task.display(),
-        loaded.task.run.seed,
-        arguments.out.out.display()
-    );
-    let summary = run_folder::write(&folder, &loaded, &runs, vec![command], swept)?;
-    folder.finish()?;
+    let mut shown = screen::Shown::new(output);
+    let Outcome { loaded, summary, .. } = sottovoce_run::pipeline::run(request, &mut |news| shown.tell(news))?;
+    drop(shown);
     if output.json {
         let mut answer = serde_json::to_value(&summary).expect("a summary is JSON");
         if let Some(source) = source {
@@ -104,41 +84,34 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         screen::say(answer)?;
     } else if !output.quiet {
         screen::say(tell(&summary, loaded.task.run.tolerance.is_some()))?;
-        screen::say(format!("Report: {}", arguments.out.out.join("report.html").display()))?;
+        screen::say(format!("Report: {}", out.join("report.html").display()))?;
     }
     Ok(())
 }
 
-/// With --budget, charges the run to a source, and leaves out what records over their limit say. Returns also what the source has spent, for
-/// programs.
+/// With --budget, charges the run to a source, and leaves out what records over their limit say. `source` becomes what the source has
+/// spent, for programs.
 fn charged(
     loaded: Loaded,
     task: &Task,
     arguments: &Arguments,
     output: Output,
-) -> Result<(Loaded, Option<serde_json::Value>), Mistake> {
-    let Some(folder) = &arguments.budget else { return Ok((loaded, None)) };
+    source: &mut Option<serde_json::Value>,
+) -> Result<Loaded, Mistake> {
+    let Some(folder) = &arguments.budget else { return Ok(loaded) };
     // PRIVACY: the whole plan is charged, and safe, before the run begins. A run that is repeated is charged again, also with its old seed.
     let charged = charge(folder, new_instance()?, &loaded, output, |charged| {
         charged.has_ids().then(|| load_without(task, &|id| charged.is_void(id))).transpose()
     })?;
-    let Some((charged, without)) = charged else { return Ok((loaded, None)) };
+    let Some((charged, without)) = charged else { return Ok(loaded) };
     if !output.quiet && !output.json {
         screen::say(format!("Source: {}.", charged.said))?;
     }
     // PRIVACY: what is void follows from ids. The simulator's files and words are for whoever has all data; peers say nothing of it.
     let void = charged.void(&loaded);
     screen::warn(output, void.map(void_in_words).as_slice());
-    Ok((Loaded { void, ..without.unwrap_or(loaded) }, Some(charged.source)))
-}
-
-/// The pictures of a private run that need more runs; none for others.
-pub fn swept(loaded: &Loaded, trained: &Trained, threads: usize, output: Output) -> Result<Option<Sweep>, Halt> {
-    if loaded.task.privacy.is_none() {
-        return Ok(None);
-    }
-    let bar = screen::Bar::new(output, "other budgets");
-    sweep(loaded, trained, threads, &mut |done, total| bar.count(done, total)).map(Some)
+    *source = Some(charged.source);
+    Ok(Loaded { void, ..without.unwrap_or(loaded) })
 }
 
 /// What would run, for programs.

@@ -2,6 +2,7 @@
 //!
 //! | step | where |
 //! |---|---|
+//! | all of a run in the simulator, for commands and other programs | [`pipeline`] |
 //! | what a private task and a learned graph add | [`private`], [`learned`] |
 //! | one run in the simulator, and what it is compared with | [`train`], [`score`], [`baselines`], [`sweep`] |
 //! | what is known before a run | [`outlook`], [`budget`] |
@@ -19,6 +20,7 @@ pub mod learned;
 pub mod ledger_file;
 pub mod outlook;
 pub mod peer;
+pub mod pipeline;
 pub mod private;
 pub mod run_folder;
 pub mod score;

@@ -1,6 +1,7 @@
 //! From rows of files to each agent's training and test points.
 
 use crate::error::Mistake;
+use crate::input::InputFile;
 use crate::private_rows::{self, Moved, Rule};
 use crate::rows::{self, At, Format, Missing, Names, Place, Rows};
 use crate::task::{Mechanism, Model, Normalize, Points, Task, Test};
@@ -8,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
 use sottovoce_algorithms::{Dataset, Loss};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The rows of a task, their agents numbered as they were met.
 #[derive(Debug)]
@@ -164,7 +165,7 @@ fn with_features(rows: Rows, file: &Path) -> Result<Rows, Mistake> {
 struct Labels {
     loss: Loss,
     /// Where the class that is not 1 was first met, and how it is written.
-    low: Option<(f64, PathBuf, Place)>,
+    low: Option<(f64, InputFile, Place)>,
 }
 
 impl Labels {
@@ -407,8 +408,8 @@ pub(crate) fn below(rng: &mut ChaCha8Rng, n: usize) -> usize {
 
 /// Reads a file of points for a summary: any label, missing features counted.
 pub(crate) fn read_leniently(
-    file: &Path,
-    agents: Option<&Path>,
+    file: &InputFile,
+    agents: Option<&InputFile>,
     record: Option<&str>,
     names: &mut Names,
 ) -> Result<Rows, Mistake> {

@@ -2,6 +2,7 @@
 
 use crate::data::{norm, read_leniently};
 use crate::error::Mistake;
+use crate::input::InputFile;
 use crate::rows::Names;
 use crate::task::Normalize;
 use serde::Serialize;
@@ -63,7 +64,8 @@ pub enum Labels {
 /// Summarizes a csv file, with the name of its column of ids if it has one, or a libsvm file with its file of agents.
 pub fn describe(file: &Path, agents: Option<&Path>, record: Option<&str>) -> Result<Summary, Mistake> {
     let mut names = Names::default();
-    let rows = read_leniently(file, agents, record, &mut names)?;
+    let agents = agents.map(InputFile::from);
+    let rows = read_leniently(&file.into(), agents.as_ref(), record, &mut names)?;
     let (points, features) = (rows.labels.len(), rows.columns.len());
     let mut sizes = vec![0usize; names.len()];
     rows.owners.iter().for_each(|&owner| sizes[owner as usize] += 1);

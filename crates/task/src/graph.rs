@@ -1,6 +1,7 @@
 //! The collaboration graph of a task: from a file, by a rule, or by the data.
 
 use crate::error::{Mistake, quote};
+use crate::input::InputFile;
 use crate::rows::{self, At, Names, Place};
 use crate::task::{GraphSource, Task};
 use sottovoce_algorithms::Dataset;
@@ -42,7 +43,7 @@ pub fn read(task: &Task, names: &mut Names) -> Result<GraphRows, Mistake> {
 }
 
 /// Reads a file of edges.
-pub(crate) fn read_edges(file: &Path, names: &mut Names) -> Result<GraphRows, Mistake> {
+pub(crate) fn read_edges(file: &InputFile, names: &mut Names) -> Result<GraphRows, Mistake> {
     let (mut list, mut places) = (Vec::new(), Vec::new());
     rows::read_csv(
         file,
@@ -76,7 +77,7 @@ pub(crate) fn read_edges(file: &Path, names: &mut Names) -> Result<GraphRows, Mi
     Ok(GraphRows::Edges { list, places })
 }
 
-fn read_vectors(file: &Path, names: &mut Names) -> Result<GraphRows, Mistake> {
+fn read_vectors(file: &InputFile, names: &mut Names) -> Result<GraphRows, Mistake> {
     let (mut owners, mut rows, mut dimension) = (Vec::new(), Vec::new(), 0);
     let mut known: std::collections::HashMap<u32, Place> = std::collections::HashMap::new();
     rows::read_csv(
@@ -162,7 +163,7 @@ pub fn build(
     if !task.graph.allow_isolated {
         let alone = (0..n).find(|&k| has_rows[k] && graph.peers(PeerId(k as u32)).is_empty());
         if let Some(k) = alone {
-            let file = match &task.graph.source {
+            let file: &Path = match &task.graph.source {
                 GraphSource::Edges(file) => file,
                 _ => &task.source,
             };
@@ -180,7 +181,7 @@ pub(crate) fn default_neighbours(n: usize) -> u32 {
 
 /// A graph from a file of edges.
 pub(crate) fn from_edges(
-    file: &Path,
+    file: &InputFile,
     mut list: Vec<(u32, u32, f64)>,
     places: &[Place],
     names: &[String],

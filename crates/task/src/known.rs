@@ -2,6 +2,7 @@
 
 use crate::error::{Mistake, quote};
 use crate::graph::{self, GraphRows};
+use crate::input::InputFile;
 use crate::rows::{self, Names};
 use crate::task::{GraphSource, Learned, Task};
 use sottovoce_core::Graph;
@@ -38,12 +39,12 @@ pub fn read(task: &Task, names: &mut Names) -> Result<KnownRows, Mistake> {
     let GraphSource::Learned(Learned { oracle, groups, .. }) = &task.graph.source else {
         return Ok(KnownRows::default());
     };
-    let oracle = oracle.as_deref().map(|file| graph::read_edges(file, names)).transpose()?;
-    let groups = groups.as_deref().map(|file| read_groups(file, names)).transpose()?;
+    let oracle = oracle.as_ref().map(|file| graph::read_edges(file, names)).transpose()?;
+    let groups = groups.as_ref().map(|file| read_groups(file, names)).transpose()?;
     Ok(KnownRows { oracle, groups })
 }
 
-fn read_groups(file: &Path, names: &mut Names) -> Result<Vec<(u32, String)>, Mistake> {
+fn read_groups(file: &InputFile, names: &mut Names) -> Result<Vec<(u32, String)>, Mistake> {
     let mut list = Vec::new();
     let mut known = HashMap::new();
     rows::read_csv(

@@ -6,6 +6,7 @@
 //! | a task: typed, checked, defaults filled in | [`task`] |
 //! | every algorithm, described once | [`algorithms`] |
 //! | reading a task by these two tables | [`read`] |
+//! | the files that a task names, on disk or in memory | [`input`] |
 //! | rows of points, of exact and of private tasks | [`rows`], [`private_rows`], [`data`] |
 //! | edges, and what is known of a graph that is learned | [`graph`], [`known`] |
 //! | the releases of a private task | [`plan`] |
@@ -22,6 +23,7 @@ pub mod error;
 pub mod folder;
 pub mod generate;
 pub mod graph;
+pub mod input;
 pub mod keys;
 pub mod known;
 pub mod load;

@@ -10,6 +10,7 @@
 //! that is learned from, and nothing else. What was moved is for the owner alone, who asks by `sottovoce data check`.
 
 use crate::error::Mistake;
+use crate::input::InputFile;
 use crate::rows::{self, At, LIBSVM_CELLS_MAX, Names, Place, Rows, SIZE_MAX};
 use csv::ByteRecord;
 use serde::Serialize;
@@ -180,7 +181,7 @@ impl Moved {
 /// Reads a csv file with the header `agent,label,<feature>...`, which may hold no row. A column of ids, if the task names one, stands
 /// before the label, so that nothing a record says can change whose it is.
 pub fn read_csv(
-    file: &Path,
+    file: &InputFile,
     names: &mut Names,
     id_column: Option<&str>,
     classification: bool,
@@ -234,7 +235,7 @@ pub fn read_csv(
 /// Reads the features of rows to ask a model about, by the same rules: `places` finds the columns of the features in the header, `each` is
 /// called with the features of a row.
 pub fn read_questions(
-    file: &Path,
+    file: &InputFile,
     places: impl Fn(&ByteRecord) -> Result<Vec<usize>, String>,
     mut each: impl FnMut(&[f64]),
 ) -> Result<Moved, Mistake> {
@@ -267,8 +268,8 @@ pub fn read_questions(
 
 /// Reads a libsvm file of so many features, and its file of agents. The k-th line is the k-th name's, blank or not.
 pub fn read_libsvm(
-    file: &Path,
-    agents: &Path,
+    file: &InputFile,
+    agents: &InputFile,
     names: &mut Names,
     dimension: usize,
     classification: bool,
@@ -336,7 +337,10 @@ pub fn read_libsvm(
 }
 
 /// Calls `each` with every line, blank ones and what is behind the last line feed among them, its number from 1 and whether it was cut.
-fn for_each_line(file: &Path, mut each: impl FnMut(&[u8], u64, bool) -> Result<(), Mistake>) -> Result<(), Mistake> {
+fn for_each_line(
+    file: &InputFile,
+    mut each: impl FnMut(&[u8], u64, bool) -> Result<(), Mistake>,
+) -> Result<(), Mistake> {
     let mut reader = BufReader::with_capacity(1 << 17, rows::open(file)?);
     let mut buffer = Vec::new();
     for line in 1.. {
@@ -399,7 +403,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a folder");
         let file = place.path().join("train.csv");
         std::fs::write(&file, text).expect("written");
-        read_csv(&file, &mut Names::default(), None, classification)
+        read_csv(&file.into(), &mut Names::default(), None, classification)
     }
 
     fn read_svm(text: &[u8], agents: &str, dimension: usize) -> Result<(Rows, Moved), Mistake> {
@@ -407,7 +411,7 @@ mod tests {
         let (file, names) = (place.path().join("train.svm"), place.path().join("names"));
         std::fs::write(&file, text).expect("written");
         std::fs::write(&names, agents).expect("written");
-        read_libsvm(&file, &names, &mut Names::default(), dimension, true)
+        read_libsvm(&file.into(), &names.into(), &mut Names::default(), dimension, true)
     }
 
     /// Records behind an agent's name, of which a strict reader takes the first one only.
@@ -540,8 +544,8 @@ mod tests {
             std::fs::write(&file, &text).expect("written");
             let (mut strict_names, mut names) = (Names::default(), Names::default());
             let label = |y: f64, _: At<'_>| Ok(if y == 1.0 { 1.0 } else { -1.0 });
-            let strict = rows::read_points(&file, &mut strict_names, rows::Missing::Refuse, None, label).expect("good");
-            let (rows, moved) = read_csv(&file, &mut names, None, true).expect("good");
+            let strict = rows::read_points(&file.as_path().into(), &mut strict_names, rows::Missing::Refuse, None, label).expect("good");
+            let (rows, moved) = read_csv(&file.into(), &mut names, None, true).expect("good");
             prop_assert_eq!(moved.counts().count(), 0);
             prop_assert_eq!(names.name(0), strict_names.name(0));
             prop_assert_eq!((rows.owners, rows.labels, rows.columns), (strict.owners, strict.labels, strict.columns));

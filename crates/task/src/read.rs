@@ -2,6 +2,7 @@
 
 use crate::algorithms::{NAMES, TABLE};
 use crate::error::Mistake;
+use crate::input::Memory;
 use crate::keys::{Key, markdown, shared};
 use crate::task::{TASK_BYTES_MAX, Task, from_text};
 use std::io::Read;
@@ -29,7 +30,12 @@ impl Task {
 
     /// Resolves the text of a task file; relative paths start from the folder of `file`.
     pub fn parse(text: &str, file: &Path) -> Result<Task, Mistake> {
-        from_text(text, file, &KEYS, TABLE)
+        Task::parse_with(text, file, &Memory::default())
+    }
+
+    /// The same where some of the files that the task names are in memory, under the very names that it gives them.
+    pub fn parse_with(text: &str, file: &Path, memory: &Memory) -> Result<Task, Mistake> {
+        from_text(text, file, memory, &KEYS, TABLE)
     }
 }
 

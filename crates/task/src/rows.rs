@@ -4,9 +4,9 @@
 //! numbers with all their digits (400 MB) took 2.1 s on a busy 2-core machine.
 
 use crate::error::{Mistake, quote};
+use crate::input::InputFile;
 use flate2::read::MultiGzDecoder;
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -45,7 +45,7 @@ impl Format {
 #[derive(Clone, Copy, Debug)]
 pub struct At<'f> {
     /// The file.
-    pub file: &'f Path,
+    pub file: &'f InputFile,
     /// The row.
     pub place: Place,
 }
@@ -76,7 +76,7 @@ impl At<'_> {
 }
 
 /// The line of the first row at or after a byte.
-fn line_at(file: &Path, byte: u64) -> Option<u64> {
+fn line_at(file: &InputFile, byte: u64) -> Option<u64> {
     let mut line = 1;
     for (position, next) in BufReader::new(open(file).ok()?).bytes().enumerate() {
         let next = next.ok()?;
@@ -199,13 +199,13 @@ pub enum Missing {
 }
 
 /// Opens a file, through gzip when its name says so.
-pub fn open(file: &Path) -> Result<Box<dyn Read>, Mistake> {
-    let opened = File::open(file).map_err(|error| Mistake::io(file, "read", &error))?;
+pub fn open(file: &InputFile) -> Result<Box<dyn Read>, Mistake> {
+    let opened = file.open().map_err(|error| Mistake::io(file, "read", &error))?;
     if Format::of(file).is_some_and(|format| format.gzip) || file.extension().is_some_and(|ending| ending == "gz") {
         let unpacked = MultiGzDecoder::new(BufReader::with_capacity(1 << 16, opened));
         return Ok(Box::new(AtMost { reader: unpacked, bytes: UNPACKED_BYTES_MAX, left: UNPACKED_BYTES_MAX }));
     }
-    Ok(Box::new(opened))
+    Ok(opened)
 }
 
 /// A reader that fails after so many bytes, where `Read::take` would end as if nothing were left.
@@ -242,7 +242,7 @@ pub fn number(field: &[u8]) -> Option<f64> {
 
 /// Reads a csv file: calls `header` with the first line's fields, then `row` with them, each record and its place.
 pub fn read_csv(
-    file: &Path,
+    file: &InputFile,
     header: impl FnOnce(&csv::ByteRecord) -> Result<(), String>,
     mut row: impl FnMut(&csv::ByteRecord, &csv::ByteRecord, At<'_>) -> Result<(), Mistake>,
 ) -> Result<(), Mistake> {
@@ -283,7 +283,7 @@ fn clearer(at: At<'_>, mistake: Mistake) -> Mistake {
 }
 
 /// Whether the record that begins at or after a byte ends inside quotes.
-fn is_left_open(file: &Path, byte: u64) -> Option<bool> {
+fn is_left_open(file: &InputFile, byte: u64) -> Option<bool> {
     let mut quoted = false;
     // A quote counts at the start of a field and right after another one; elsewhere outside quotes it is text.
     let mut counts = true;
@@ -303,7 +303,7 @@ fn is_left_open(file: &Path, byte: u64) -> Option<bool> {
 
 /// Reads a csv file with the header `agent,label,<feature>...` and at least one row; `label` turns a label into what is stored.
 pub fn read_points(
-    file: &Path,
+    file: &InputFile,
     names: &mut Names,
     missing: Missing,
     record: Option<&str>,
@@ -318,7 +318,7 @@ pub fn read_points(
 
 /// The same, and there may be no row.
 pub fn read_any_points(
-    file: &Path,
+    file: &InputFile,
     names: &mut Names,
     missing: Missing,
     record: Option<&str>,
@@ -402,8 +402,8 @@ pub struct Sparse {
 
 /// Reads a libsvm file, `label index:value ...` with indices that grow from 1 to the dimension, if it is declared, and its file of agents.
 pub fn read_libsvm(
-    file: &Path,
-    agents: &Path,
+    file: &InputFile,
+    agents: &InputFile,
     names: &mut Names,
     dimension: Option<usize>,
     mut label: impl FnMut(f64, At<'_>) -> Result<f64, Mistake>,
@@ -488,7 +488,7 @@ impl Sparse {
 
 /// Calls `each` with every line that is not blank, without its end, and its place.
 pub(crate) fn for_each_line(
-    file: &Path,
+    file: &InputFile,
     mut each: impl FnMut(&[u8], At<'_>) -> Result<(), Mistake>,
 ) -> Result<(), Mistake> {
     let mut reader = BufReader::with_capacity(1 << 17, open(file)?);

@@ -73,7 +73,7 @@ impl MovieLens {
         let path = file(folder, "ratings");
         let mut ratings = vec![Vec::new(); users.len()];
         read_csv(
-            &path,
+            &path.as_path().into(),
             |header| has(header, &["user", "item", "rating"]),
             |header, record, at| {
                 let known = |numbers: &Numbers, what: &str| {
@@ -200,7 +200,7 @@ fn read_items(file: &Path) -> Result<(Vec<Item>, Numbers), Mistake> {
     let (mut items, mut numbers) = (Vec::new(), Numbers::new());
     let is_genre = |name: &[u8]| name.starts_with(b"g_");
     read_csv(
-        file,
+        &file.into(),
         |header| {
             has(header, &["item", "release"])?;
             let any = header.iter().any(is_genre);
@@ -223,7 +223,7 @@ fn read_items(file: &Path) -> Result<(Vec<Item>, Numbers), Mistake> {
 fn read_users(file: &Path) -> Result<(Vec<User>, Numbers), Mistake> {
     let (mut users, mut numbers) = (Vec::new(), Numbers::new());
     read_csv(
-        file,
+        &file.into(),
         |header| has(header, &["user", "age", "gender", "occupation"]),
         |header, record, at| {
             let field = |name| field(header, record, name);

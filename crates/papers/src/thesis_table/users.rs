@@ -149,7 +149,7 @@ fn har(folder: &Path) -> Result<Users, Mistake> {
     let features = 561;
     let mut gathered = Gathered::new(features + 1);
     read_csv(
-        &file,
+        &file.as_path().into(),
         |header| begins(header, &["subject", "activity", "is_train_subject", "f1"], 3 + features),
         |_, record, at| {
             let row = numbers(record, at)?;
@@ -167,7 +167,7 @@ fn vehicle(folder: &Path) -> Result<Users, Mistake> {
     let features = 100;
     let mut gathered = Gathered::new(features + 1);
     read_csv(
-        &file,
+        &file.as_path().into(),
         |header| begins(header, &["sensor", "y", "f1"], 2 + features),
         |_, record, at| {
             let row = numbers(record, at)?;
@@ -184,7 +184,7 @@ fn computer(folder: &Path) -> Result<Users, Mistake> {
     let file = folder.join("design_20x14.csv");
     let mut designs = Vec::new();
     read_csv(
-        &file,
+        &file.as_path().into(),
         |header| begins(header, &["const", "hot_line"], 14),
         |_, record, at| {
             let mut design = numbers(record, at)?;
@@ -197,7 +197,7 @@ fn computer(folder: &Path) -> Result<Users, Mistake> {
     let mut gathered = Gathered::new(14);
     let mut buyer = 0;
     read_csv(
-        &folder.join("likelihood_to_buy_190x20.csv"),
+        &folder.join("likelihood_to_buy_190x20.csv").into(),
         |header| begins(header, &["product1"], designs.len()),
         |_, record, at| {
             for (design, rating) in designs.iter().zip(numbers(record, at)?) {
@@ -217,7 +217,7 @@ fn school(folder: &Path) -> Result<Users, Mistake> {
     let mut rows = Vec::new();
     let file = folder.join("school.csv.gz");
     read_csv(
-        &file,
+        &file.as_path().into(),
         |header| begins(header, &["school", "exam_score", "x1"], 30),
         |_, record, at| {
             let row = numbers(record, at)?;
@@ -242,7 +242,7 @@ fn school(folder: &Path) -> Result<Users, Mistake> {
     let mut published = vec![Vec::new(); gathered.labels.len()];
     let (splits, mut schools) = (folder.join("splits.csv.gz"), rows.iter().map(|(school, _)| *school));
     read_csv(
-        &splits,
+        &splits.as_path().into(),
         |header| begins(header, &["split1_train"], 10),
         |_, record, at| {
             let school = schools.next().ok_or_else(|| at.mistake("more rows than school.csv.gz; accepted: as many"))?;

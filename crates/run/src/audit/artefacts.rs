@@ -145,8 +145,8 @@ impl Stage {
         let mut task = loaded.task.clone();
         let mut table = Table::read(&task.data.train)?;
         let name = if task.data.train.agents.is_some() { "train.svm" } else { "train.csv" };
-        let agents = task.data.train.agents.as_ref().map(|_| place.path().join("agents.txt"));
-        task.data.train = Points { file: place.path().join(name), agents };
+        let agents = task.data.train.agents.as_ref().map(|_| place.path().join("agents.txt").into());
+        task.data.train = Points { file: place.path().join(name).into(), agents };
         if let Some(privacy) = &mut task.privacy {
             // What real peers draw, from the task's seed: two runs differ by the record alone.
             privacy.noise = NoiseKind::Exact;
@@ -226,7 +226,7 @@ fn reduce(loaded: &Loaded, target: PeerId, task: &mut Task, table: &mut Table, p
     let file = place.join("edges.csv");
     let edges = writer.into_inner().expect("memory takes every record");
     std::fs::write(&file, edges).map_err(|error| Mistake::io(&file, "written", &error))?;
-    task.graph.source = GraphSource::Edges(file);
+    task.graph.source = GraphSource::Edges(file.into());
     task.graph.allow_isolated = true;
     // Rows of other agents would name them.
     task.data.test = Test::Absent;

@@ -90,7 +90,7 @@ pub fn audit_frames(
     let mut audit = FrameAudit { peers: names.len() as u64, ..FrameAudit::default() };
     let mut findings = Findings::default();
     let target = names.iter().position(|name| **name == stage.target).expect("the target has a neighbour");
-    let points = Points { file: PeerFile::read(&folders[target])?.data, agents: None };
+    let points = Points { file: PeerFile::read(&folders[target])?.data.into(), agents: None };
     let table = Table::read(&points)?;
     let row = table.row_of(&stage.target).expect("the target has records");
     let records = table.hostile_records(row);

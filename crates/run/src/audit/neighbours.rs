@@ -5,6 +5,7 @@
 
 use csv::ByteRecord;
 use sottovoce_task::error::Mistake;
+use sottovoce_task::input::InputFile;
 use sottovoce_task::rows;
 use sottovoce_task::task::Points;
 use std::io::Read;
@@ -54,7 +55,7 @@ fn hostile(what: &'static str, real: bool, label: Option<&'static str>, features
 impl Table {
     /// Reads what a task is trained on.
     pub fn read(points: &Points) -> Result<Self, Mistake> {
-        let text = |file: &Path| {
+        let text = |file: &InputFile| {
             let mut bytes = Vec::new();
             rows::open(file)?.read_to_end(&mut bytes).map_err(|error| Mistake::io(file, "read", &error))?;
             Ok::<_, Mistake>(bytes)
@@ -233,8 +234,8 @@ mod tests {
     fn a_neighbour_differs_in_one_record_and_not_in_whose_it_is() {
         let place = tempfile::tempdir().expect("a folder");
         let points = |file: &str, agents: Option<&str>| Points {
-            file: place.path().join(file),
-            agents: agents.map(|agents| place.path().join(agents)),
+            file: place.path().join(file).into(),
+            agents: agents.map(|agents| place.path().join(agents).into()),
         };
         let csv = points("train.csv", None);
         std::fs::write(&csv.file, "agent,id,label,x,y\nann,7,1,0.5,2\nbob,8,0,1,-4\nann,9,1,3,0\n").expect("written");

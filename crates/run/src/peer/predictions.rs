@@ -74,7 +74,9 @@ impl One {
         };
         let record = task.data.record.as_deref();
         let moved = match task.privacy {
-            Some(_) => Some(private_rows::read_questions(file, |header| places(header, names, record), answer)?),
+            Some(_) => {
+                Some(private_rows::read_questions(&file.into(), |header| places(header, names, record), answer)?)
+            }
             None => {
                 read_strictly(file, |header| places(header, names, record), &mut answer)?;
                 None
@@ -109,7 +111,7 @@ fn read_strictly(
     let places = OnceCell::new();
     let mut features = Vec::new();
     rows::read_csv(
-        file,
+        &file.into(),
         |header| {
             let _ = places.set(find(header)?);
             Ok(())

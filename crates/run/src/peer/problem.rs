@@ -44,7 +44,7 @@ impl One {
 pub fn own_task(file: &PeerFile) -> Result<Task, Mistake> {
     let mut task = Task::read(&file.task)?;
     check_task(&task)?;
-    let points = |file: &Path| Points { file: file.to_owned(), agents: None };
+    let points = |file: &Path| Points { file: file.into(), agents: None };
     task.data.train = points(&file.data);
     task.data.test = file.test.as_deref().map_or(Test::Absent, |test| Test::File(points(test)));
     Ok(task)
@@ -59,7 +59,8 @@ pub fn load(file: &PeerFile) -> Result<One, Mistake> {
 pub fn load_without(file: &PeerFile, is_void: &dyn Fn(&[u8]) -> bool) -> Result<One, Mistake> {
     let task = own_task(file)?;
     let mut numbers = Names::default();
-    let here = At { file: &file.source, place: Place::Line(1) };
+    let source = file.source.clone().into();
+    let here = At { file: &source, place: Place::Line(1) };
     numbers.number(file.agent.as_bytes(), here)?;
     let mut raw = data::read_own(&task, &mut numbers)?;
     raw.make_void(is_void);

@@ -23,11 +23,13 @@ use crate::facts::{PublicFacts, Told};
 use crate::ledger_file;
 use crate::train::Trained;
 use sha2::{Digest, Sha256};
-use sottovoce_core::{Graph, Rows};
+use sottovoce_core::{Graph, PeerId, Rows};
 use sottovoce_report::training::{self, Report, Sample, Sweep};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::folder::Folder;
+use sottovoce_task::input::edges_to_csv;
 use sottovoce_task::load::Loaded;
+use sottovoce_task::task::Task;
 use std::fmt::Write as _;
 
 /// Writes the run directory of a simulated run: everything about it, exact data included. `runs` are the runs to compare, the run itself
@@ -40,20 +42,18 @@ pub fn write(
     sweep: Option<Sweep>,
 ) -> Result<Summary, Mistake> {
     let facts = PublicFacts::of(loaded);
-    let run = runs.last().expect("the run itself is among the runs");
-    let told = Told::of(&facts, run);
-    let digest = match facts.privacy {
-        Some(_) => digest_of_told(&facts, &told),
-        // PRIVACY: the contents of files are hashed only where the task promises nothing.
-        None => digest(&[
-            loaded.task.fingerprint()?.as_bytes(),
-            run.algorithm.name.as_bytes(),
-            &run.models.values().iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>(),
-            ledger_of(&facts, &told).as_bytes(),
-            &run.graph.as_ref().map_or(Vec::new(), |graph| edges_csv(&facts.names, graph)),
-        ]),
-    };
-    write_exact(folder, &facts, &told, digest, Exact { loaded, runs, sweep }, commands)
+    let told = Told::of(&facts, runs.last().expect("the run itself is among the runs"));
+    let exact = Exact { loaded, runs, sweep };
+    let summary = exact.summary(&facts, &told, digest_of_run(&facts, &told, &loaded.task)?);
+    write_exact(folder, &facts, &told, summary, exact, commands)
+}
+
+/// The figures of a simulated run, whose directory is not written.
+pub fn summary(loaded: &Loaded, runs: &[&Trained]) -> Result<Summary, Mistake> {
+    let facts = PublicFacts::of(loaded);
+    let told = Told::of(&facts, runs.last().expect("the run itself is among the runs"));
+    let digest = digest_of_run(&facts, &told, &loaded.task)?;
+    Ok(Exact { loaded, runs, sweep: None }.summary(&facts, &told, digest))
 }
 
 /// Writes the run directory of real peers, from public facts and what they told each other.
@@ -83,8 +83,9 @@ pub fn write_revealed(
     runs: &[&Trained],
     commands: Vec<String>,
 ) -> Result<Summary, Mistake> {
-    let digest = digest_of_told(facts, told);
-    write_exact(folder, facts, told, digest, Exact { loaded, runs, sweep: None }, commands)
+    let exact = Exact { loaded, runs, sweep: None };
+    let summary = exact.summary(facts, told, digest_of_told(facts, told));
+    write_exact(folder, facts, told, summary, exact, commands)
 }
 
 /// What only whoever may see all data may see.
@@ -94,17 +95,23 @@ struct Exact<'r> {
     sweep: Option<Sweep>,
 }
 
+impl Exact<'_> {
+    fn summary(&self, facts: &PublicFacts, told: &Told<'_>, digest: String) -> Summary {
+        let (run, others) = self.runs.split_last().expect("the run itself is among the runs");
+        Summary::of(facts, told, digest).with_exact(facts, run, others.first().copied(), self.loaded)
+    }
+}
+
 fn write_exact(
     folder: &Folder,
     facts: &PublicFacts,
     told: &Told<'_>,
-    digest: String,
+    summary: Summary,
     exact: Exact<'_>,
     commands: Vec<String>,
 ) -> Result<Summary, Mistake> {
     let Exact { loaded, runs, sweep } = exact;
-    let (run, others) = runs.split_last().expect("the run itself is among the runs");
-    let summary = Summary::of(facts, told, digest).with_exact(facts, run, others.first().copied(), loaded);
+    let run = runs.last().expect("the run itself is among the runs");
     write_released(folder, facts, told)?;
     if let Some(home) = &run.home {
         folder.write("home.csv", models_csv(facts, &home.models, &vec![true; facts.agents()]))?;
@@ -139,6 +146,21 @@ fn write_figures(folder: &Folder, summary: &Summary, report: &Report) -> Result<
 
 fn ledger_of(facts: &PublicFacts, told: &Told<'_>) -> String {
     ledger_file::lines(facts.names.iter().map(String::as_str).zip(told.ledgers))
+}
+
+/// What identifies a simulated run.
+fn digest_of_run(facts: &PublicFacts, told: &Told<'_>, task: &Task) -> Result<String, Mistake> {
+    Ok(match facts.privacy {
+        Some(_) => digest_of_told(facts, told),
+        // PRIVACY: the contents of files are hashed only where the task promises nothing.
+        None => digest(&[
+            task.fingerprint()?.as_bytes(),
+            told.algorithm.as_bytes(),
+            &told.models.values().iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>(),
+            ledger_of(facts, told).as_bytes(),
+            &told.graph.map_or(Vec::new(), |graph| edges_csv(&facts.names, graph)),
+        ]),
+    })
 }
 
 /// What identifies a run of which no data may be in it: the task without its files, and what everyone can see anyway.
@@ -186,17 +208,8 @@ fn models_csv(facts: &PublicFacts, models: &Rows, shown: &[bool]) -> Vec<u8> {
 
 /// A graph as a file of edges, which a task can read.
 fn edges_csv(names: &[String], graph: &Graph) -> Vec<u8> {
-    let mut csv = csv::WriterBuilder::new().from_writer(Vec::new());
-    let written = (|| {
-        csv.write_record(["a", "b", "weight"])?;
-        for (a, b, weight) in graph.edges() {
-            csv.write_record([&names[a.index()], &names[b.index()], &weight.to_string()])?;
-        }
-        csv.flush()?;
-        Ok::<_, csv::Error>(())
-    })();
-    written.expect("memory can be written");
-    csv.into_inner().expect("memory can be written")
+    let named = |(a, b, weight): (PeerId, PeerId, f64)| (&*names[a.index()], &*names[b.index()], weight);
+    edges_to_csv(graph.edges().map(named))
 }
 
 fn metrics_csv(samples: impl Iterator<Item = Sample>) -> String {

@@ -1,9 +1,9 @@
 //! What a task says of boosting and of a graph that is learned (thesis, chapter 2).
 
+use crate::input::InputFile;
 use serde::{Deserialize, Serialize};
 pub use sottovoce_algorithms::personal::graph::Turns;
 use sottovoce_algorithms::personal::{boosting::StepSize, descent};
-use std::path::PathBuf;
 
 /// Boosting: which base predictors, and how their combination is found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,7 +84,7 @@ pub struct Learned {
     /// Of coordinate descent.
     pub model_step: ModelStep,
     /// A graph to compare with: `a,b,weight`.
-    pub oracle: Option<PathBuf>,
+    pub oracle: Option<InputFile>,
     /// Who belongs together, for pictures only: `agent,group`.
-    pub groups: Option<PathBuf>,
+    pub groups: Option<InputFile>,
 }

@@ -14,6 +14,7 @@ mod resolve;
 mod write;
 
 use crate::error::Mistake;
+use crate::input::{InputFile, Memory};
 use crate::keys::Key;
 pub use description::{Description, LearnedDefaults, Leaves, Wish, Yields, names_of};
 pub use learned::{Boosting, Learned, ModelStep, Predictors, Step, Turns};
@@ -84,9 +85,9 @@ pub struct Data {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Points {
     /// The file.
-    pub file: PathBuf,
+    pub file: InputFile,
     /// For libsvm: the file of agents, one per line.
-    pub agents: Option<PathBuf>,
+    pub agents: Option<InputFile>,
 }
 
 /// Where test points come from.
@@ -130,7 +131,7 @@ pub struct GraphTask {
 #[derive(Clone, Debug, PartialEq)]
 pub enum GraphSource {
     /// A file.
-    Edges(PathBuf),
+    Edges(InputFile),
     /// A cycle.
     Ring,
     /// All pairs.
@@ -166,7 +167,7 @@ pub enum GraphSource {
     /// Weights by the angle between given vectors.
     Similarity {
         /// The file of vectors.
-        vectors: PathBuf,
+        vectors: InputFile,
         /// The width of the exponential.
         width: f64,
         /// What is too weak to keep.
@@ -206,16 +207,18 @@ pub struct Run {
     pub seed: u64,
 }
 
-/// Resolves the text of a task file, whose keys and algorithms are those of the tables; relative paths start from the folder of `file`.
+/// Resolves the text of a task file, whose keys and algorithms are those of the tables. Files that it names are in memory, under the very
+/// names that it gives them, or on disk; relative paths start from the folder of `file`.
 pub fn from_text(
     text: &str,
     file: &Path,
+    memory: &Memory,
     keys: &'static [Key],
     algorithms: &'static [&'static Description],
 ) -> Result<Task, Mistake> {
     let lines = check::check(text, file, keys)?;
     let config: config::Config = toml::from_str(text).map_err(|error| check::syntax(text, file, &error))?;
-    resolve::resolve(config, file, &lines, algorithms)
+    resolve::resolve(config, file, memory, &lines, algorithms)
 }
 
 impl Task {

@@ -14,7 +14,7 @@ fn refused(text: &str) -> String {
 fn what_is_absent_has_the_documented_default() {
     let task = parse(SMALL).expect("a task");
     assert_eq!(task.name, "task");
-    assert_eq!(task.data.train.file, Path::new("/tasks/train.csv"));
+    assert_eq!(*task.data.train.file, *Path::new("/tasks/train.csv"));
     assert_eq!((task.data.test, task.data.normalize, task.data.feature_bound), (Test::Absent, Normalize::None, None));
     assert_eq!((task.model.loss, task.model.trade_off, task.model.start), (Loss::Logistic, 1.0, Start::Local));
     assert_eq!((task.model.regularization, task.model.points_max), (Regularization::OneOverPoints, None));

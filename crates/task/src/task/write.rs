@@ -3,10 +3,10 @@
 use super::config::*;
 use super::{Boosting, GraphSource, Home, Learned, Losses, Predictors, Privacy, Task, Test, Threshold, Warm};
 use crate::error::Mistake;
+use crate::input::InputFile;
 use sha2::{Digest, Sha256};
 use sottovoce_algorithms::Regularization;
 use std::io::Read;
-use std::path::Path;
 
 impl Task {
     /// The resolved task as a task file: every key explicit, every path absolute. Reading it gives the same task.
@@ -56,7 +56,7 @@ impl Task {
         self.run.tolerance.is_none() && (self.privacy.is_none() || learned)
     }
 
-    fn config(&self, path: &mut dyn FnMut(&Path) -> Result<String, Mistake>) -> Result<Config, Mistake> {
+    fn config(&self, path: &mut dyn FnMut(&InputFile) -> Result<String, Mistake>) -> Result<Config, Mistake> {
         let data = self.data_config(path)?;
         let faults = &self.faults;
         Ok(Config {
@@ -111,10 +111,10 @@ impl Task {
         })
     }
 
-    fn data_config(&self, path: &mut dyn FnMut(&Path) -> Result<String, Mistake>) -> Result<DataConfig, Mistake> {
+    fn data_config(&self, path: &mut dyn FnMut(&InputFile) -> Result<String, Mistake>) -> Result<DataConfig, Mistake> {
         let mut data = DataConfig {
             train: Some(path(&self.data.train.file)?),
-            agents: self.data.train.agents.as_deref().map(&mut *path).transpose()?,
+            agents: self.data.train.agents.as_ref().map(&mut *path).transpose()?,
             dimension: self.data.dimension.map(|dimension| dimension as u32),
             record: self.data.record.clone(),
             normalize: Some(self.data.normalize),
@@ -125,7 +125,7 @@ impl Task {
             Test::Absent => {}
             Test::File(test) => {
                 data.test = Some(path(&test.file)?);
-                data.test_agents = test.agents.as_deref().map(&mut *path).transpose()?;
+                data.test_agents = test.agents.as_ref().map(&mut *path).transpose()?;
             }
             Test::Split { share, seed } => {
                 data.split = Some(*share);
@@ -135,7 +135,10 @@ impl Task {
         Ok(data)
     }
 
-    fn graph_config(&self, path: &mut dyn FnMut(&Path) -> Result<String, Mistake>) -> Result<GraphConfig, Mistake> {
+    fn graph_config(
+        &self,
+        path: &mut dyn FnMut(&InputFile) -> Result<String, Mistake>,
+    ) -> Result<GraphConfig, Mistake> {
         let mut graph = GraphConfig { allow_isolated: Some(self.graph.allow_isolated), ..GraphConfig::default() };
         let kind = match &self.graph.source {
             GraphSource::Edges(edges) => {
@@ -188,9 +191,9 @@ fn render(config: &Config) -> String {
 }
 
 /// The SHA-256 of a file's bytes.
-fn digest(path: &Path) -> Result<String, Mistake> {
+fn digest(path: &InputFile) -> Result<String, Mistake> {
     let unreadable = |error: &std::io::Error| Mistake::io(path, "read", error);
-    let mut file = std::fs::File::open(path).map_err(|error| unreadable(&error))?;
+    let mut file = path.open().map_err(|error| unreadable(&error))?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -272,8 +275,8 @@ impl Learned {
         graph.model_wakes = Some(self.turns.models);
         graph.graph_wakes = Some(self.turns.graph);
         graph.model_step = Some(self.model_step);
-        graph.oracle = self.oracle.as_deref().map(&mut *path).transpose()?;
-        graph.groups = self.groups.as_deref().map(path).transpose()?;
+        graph.oracle = self.oracle.as_ref().map(&mut *path).transpose()?;
+        graph.groups = self.groups.as_ref().map(path).transpose()?;
         Ok(())
     }
 }

@@ -4,8 +4,8 @@ use super::super::check::Lines;
 use super::super::config::{self, BoostingConfig, GraphConfig, NumberOrWord};
 use super::super::{Boosting, Description, GraphSource, Learned, Model, ModelStep, Predictors, Step, Turns, Wish};
 use crate::error::Mistake;
+use crate::input::InputFile;
 use sottovoce_algorithms::Loss;
-use std::path::PathBuf;
 
 /// Stumps when a task does not say; the thesis has 200 for the moons.
 const STUMPS_DEFAULT: u32 = 200;
@@ -50,7 +50,7 @@ pub(super) fn boosting(
 pub(super) fn graph(
     config: &GraphConfig,
     algorithm: &Description,
-    mut path: impl FnMut(&str, &str) -> Result<PathBuf, Mistake>,
+    mut path: impl FnMut(&str, &str) -> Result<InputFile, Mistake>,
 ) -> Result<Learned, Mistake> {
     let mut file = |written: &Option<String>, key: &str| written.as_ref().map(|file| path(file, key)).transpose();
     Ok(Learned {

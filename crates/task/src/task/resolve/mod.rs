@@ -10,18 +10,20 @@ use super::{
     Privacy, Run, Start, Task, Test, Threshold, Turns, WAKES_DEFAULT, WAKES_WITH_TOLERANCE, Wish, names_of,
 };
 use crate::error::Mistake;
+use crate::input::{InputFile, Memory};
 use crate::rows::Format;
 use sottovoce_algorithms::{Loss, Regularization};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(super) fn resolve(
     config: Config,
     file: &Path,
+    memory: &Memory,
     lines: &Lines<'_>,
     algorithms: &'static [&'static Description],
 ) -> Result<Task, Mistake> {
     let folder = file.parent().unwrap_or(Path::new(""));
-    let paths = Paths { folder, lines };
+    let paths = Paths { folder, memory, lines };
     let algorithm = required(config.algorithm, "algorithm", lines)?;
     let algorithm: &'static Description =
         algorithms.iter().find(|one| one.name == algorithm).expect("the table of keys lists these names");
@@ -112,16 +114,20 @@ fn own(algorithm: &Description, written: Own) -> Own {
 
 struct Paths<'l> {
     folder: &'l Path,
+    memory: &'l Memory,
     lines: &'l Lines<'l>,
 }
 
 impl Paths<'_> {
-    fn absolute(&self, written: String, key: &str) -> Result<PathBuf, Mistake> {
+    fn absolute(&self, written: String, key: &str) -> Result<InputFile, Mistake> {
+        if let Some(file) = self.memory.find(&written) {
+            return Ok(file);
+        }
         let path = std::path::absolute(self.folder.join(&written))
             .map_err(|error| self.lines.mistake(key, format!("{key}: {error}")))?;
         // The resolved task is written as TOML, which is UTF-8.
         match path.to_str() {
-            Some(_) => Ok(path),
+            Some(_) => Ok(path.into()),
             None => Err(self.lines.mistake(key, format!("{key} lies in a folder whose name is not UTF-8"))),
         }
     }
