@@ -35,6 +35,11 @@ impl Survey {
     pub fn observations(&self, agent: PeerId) -> Observations<'_> {
         Observations { points: self.data.points(agent), bounds: self.bounds }
     }
+
+    /// What each agent knows.
+    pub fn everyone(&self) -> impl Iterator<Item = Observations<'_>> + Clone {
+        (0..self.data.agents() as u32).map(|agent| self.observations(PeerId(agent)))
+    }
 }
 
 /// What one agent holds: its private rows, and the public bounds.

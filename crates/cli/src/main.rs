@@ -4,6 +4,7 @@ mod audit;
 mod budget;
 mod data;
 mod demo;
+mod measure;
 mod network;
 mod owner;
 mod peer;
@@ -16,7 +17,9 @@ mod train;
 use clap::{CommandFactory, Parser, Subcommand};
 use sottovoce_run::train::Halt;
 use sottovoce_task::algorithms;
-use sottovoce_task::task::Yields;
+use sottovoce_task::algorithms::TABLE;
+use sottovoce_task::error::Mistake;
+use sottovoce_task::task::{Task, Yields, names_of};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -47,6 +50,7 @@ const EXAMPLES: &str = "\
 Examples:
   sottovoce demo
   sottovoce train task.toml --out run
+  sottovoce measure statistic.toml --out run
   sottovoce data train.csv
   sottovoce data generate linear --private --out example
   sottovoce privacy plan example/private.toml
@@ -64,6 +68,7 @@ enum Command {
     /// Run a task in the simulator and write a run directory with a report
     #[command(after_help = algorithms::help(&[Yields::ModelPerAgent, Yields::OneModel]))]
     Train(train::Arguments),
+    Measure(measure::Arguments),
     Network(network::Arguments),
     Peer(peer::Arguments),
     /// Describe a data set, or generate a task with one
@@ -96,6 +101,7 @@ fn main() -> ExitCode {
     let done = match arguments.command {
         Command::Demo(arguments) => demo::run(&arguments, output),
         Command::Train(arguments) => train::run(&arguments, output),
+        Command::Measure(arguments) => measure::run(&arguments, output),
         Command::Network(arguments) => network::run(&arguments, output),
         Command::Peer(arguments) => peer::run(&arguments, output),
         Command::Data(arguments) => data::run(&arguments, output),
@@ -124,6 +130,21 @@ fn main() -> ExitCode {
             ExitCode::from(130)
         }
     }
+}
+
+/// Refuses a task for another command, in a line that says which.
+fn expect(task: &Task, yields: &[Yields], verb: &str) -> Result<(), Mistake> {
+    if yields.contains(&task.algorithm.yields) {
+        return Ok(());
+    }
+    let (name, accepted) = (task.algorithm.name, names_of(TABLE, |one| yields.contains(&one.yields)));
+    let other = if verb == "train" {
+        "measures a statistic, by `sottovoce measure`"
+    } else {
+        "learns models, by `sottovoce train`"
+    };
+    let what = format!("{name} {other}; accepted by `sottovoce {verb}`: algorithm = {accepted}");
+    Err(Mistake::file(&task.source, what))
 }
 
 /// The arguments that all runs share.

@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sottovoce_report::plot::number;
 use sottovoce_run::facts::Origin;
 use sottovoce_run::pipeline::News;
-use sottovoce_run::train::{Halt, Progress};
+use sottovoce_run::simulate::{Figure, Halt, Progress};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::folder;
 use std::io::{ErrorKind, Write};
@@ -63,10 +63,11 @@ impl Bar {
         self.0.set_length(progress.planned);
         self.0.set_position(progress.wakes);
         let wakes = format!("{} wakes", number::count(progress.wakes));
-        self.0.set_message(match (progress.sample.score_mean, progress.sample.objective) {
-            (Some(score), _) => format!("{wakes}, score {}", number::score(score)),
-            (None, Some(objective)) => format!("{wakes}, objective {}", number::significant(objective, 5)),
-            (None, None) => wakes,
+        self.0.set_message(match progress.figure {
+            Some(Figure::Score(score)) => format!("{wakes}, score {}", number::score(score)),
+            Some(Figure::Objective(objective)) => format!("{wakes}, objective {}", number::significant(objective, 5)),
+            Some(Figure::Error(error)) => format!("{wakes}, error {}", number::significant(error, 2)),
+            None => wakes,
         });
         ControlFlow::Continue(())
     }
@@ -90,6 +91,15 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+/// How a run ended, in words behind a comma.
+pub fn ends(quiet: bool, tolerance: bool) -> &'static str {
+    match (quiet, tolerance) {
+        (true, _) => ", all quiet",
+        (false, true) => ", NOT quiet: more wakes-per-agent are needed",
+        (false, false) => "",
     }
 }
 

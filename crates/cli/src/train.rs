@@ -8,11 +8,11 @@ use sottovoce_run::budget::void_in_words;
 use sottovoce_run::facts::{GUARANTEE_IN_WORDS, Origin, PublicFacts};
 use sottovoce_run::outlook::outlook;
 use sottovoce_run::pipeline::{Directory, Outcome, Request};
-use sottovoce_run::run_folder::{Accounting, Summary};
+use sottovoce_run::run_folder::{Accounting, ModelFigures, Summary};
 use sottovoce_run::train::Halt;
 use sottovoce_task::error::Mistake;
 use sottovoce_task::load::{Loaded, load, load_without};
-use sottovoce_task::task::{AccountantName, Task};
+use sottovoce_task::task::{AccountantName, Task, Yields};
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
@@ -47,6 +47,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     screen::watch_for_stop();
     let mut task = Task::read(&arguments.task)?;
+    crate::expect(&task, &[Yields::ModelPerAgent, Yields::OneModel], "train")?;
     if let Some(seed) = arguments.seed {
         task.set_seed(seed)?;
     }
@@ -83,7 +84,9 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         }
         screen::say(answer)?;
     } else if !output.quiet {
-        screen::say(tell(&summary, loaded.task.run.tolerance.is_some()))?;
+        if let Some(figures) = summary.models() {
+            screen::say(tell(&summary, figures, loaded.task.run.tolerance.is_some()))?;
+        }
         screen::say(format!("Report: {}", out.join("report.html").display()))?;
     }
     Ok(())
@@ -146,10 +149,10 @@ pub fn spent(accounting: &Accounting, delta: f64) -> String {
     )
 }
 
-fn tell(summary: &Summary, tolerance: bool) -> String {
-    let what = if summary.accuracy.is_some() { "Mean test accuracy" } else { "Mean test RMSE" };
-    let mut text = match summary.accuracy.or(summary.rmse) {
-        None if summary.void.is_some_and(|void| void.is_all()) => {
+fn tell(summary: &Summary, figures: &ModelFigures, tolerance: bool) -> String {
+    let what = if figures.accuracy.is_some() { "Mean test accuracy" } else { "Mean test RMSE" };
+    let mut text = match figures.accuracy.or(figures.rmse) {
+        None if figures.void.is_some_and(|void| void.is_all()) => {
             "Nobody learned from any row, so no scores.".to_owned()
         }
         Some(scores) => {
@@ -172,7 +175,7 @@ fn tell(summary: &Summary, tolerance: bool) -> String {
         }
         None => "No test points, so no scores.".to_owned(),
     };
-    if let Some(void) = summary.void {
+    if let Some(void) = figures.void {
         text += &format!("\n{}.", void_in_words(void));
     }
     if let Some(accounting) = &summary.accounting {
@@ -181,20 +184,16 @@ fn tell(summary: &Summary, tolerance: bool) -> String {
     text += &format!(
         "\n{} wakes, {} vectors, {} sent, {}{}; objective {}.",
         number::count(summary.wakes),
-        number::count(summary.vectors_sent),
+        number::count(figures.vectors_sent),
         number::bytes(summary.bytes_sent),
         number::seconds(summary.seconds),
-        match (summary.quiet, tolerance) {
-            (true, _) => ", all quiet",
-            (false, true) => ", NOT quiet: more wakes-per-agent are needed",
-            (false, false) => "",
-        },
-        summary.objective.map_or("-".to_owned(), |objective| number::significant(objective, 6))
+        screen::ends(summary.quiet, tolerance),
+        figures.objective.map_or("-".to_owned(), |objective| number::significant(objective, 6))
     );
-    if let Some(gap) = summary.duality_gap {
+    if let Some(gap) = figures.duality_gap() {
         text += &format!(" It is at most {} above its minimum.", number::significant(gap, 3));
     }
-    if let Some(graph) = summary.learned_graph {
+    if let Some(graph) = figures.learned_graph() {
         text += &format!("\nLearned {} edges", number::count(graph.edges as u64));
         if let (Some(within), Some(between)) = (graph.within_mean, graph.between_mean) {
             let [within, between] = [within, between].map(|weight| number::significant(weight, 2));

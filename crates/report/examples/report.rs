@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use sottovoce_report::page::Origins;
 use sottovoce_report::training::{AgentScore, Curve, Report, Row, Sample, html, plots};
 
 fn main() -> std::io::Result<()> {
@@ -73,11 +74,13 @@ fn invented() -> Report {
         in_bits: false,
         runs,
         table,
-        reproduce: vec!["sottovoce train task.toml --out run --seed 1".into()],
-        task: "name = \"linear-100\"\nalgorithm = \"coordinate-descent\"\n\n[run]\nwakes-per-agent = 200\n".into(),
-        digest: "0123456789abcdef".repeat(4),
-        digest_in_words: "Digest of the task, the models and the ledger",
-        version: env!("CARGO_PKG_VERSION").into(),
+        origins: Origins {
+            reproduce: vec!["sottovoce train task.toml --out run --seed 1".into()],
+            task: "name = \"linear-100\"\nalgorithm = \"coordinate-descent\"\n\n[run]\nwakes-per-agent = 200\n".into(),
+            digest: "0123456789abcdef".repeat(4),
+            digest_in_words: "Digest of the task, the models and the ledger",
+            version: env!("CARGO_PKG_VERSION").into(),
+        },
     }
 }
 

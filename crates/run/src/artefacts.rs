@@ -12,6 +12,8 @@
 pub enum Command {
     /// `sottovoce train`, and each of the two runs of `sottovoce demo`.
     Train,
+    /// `sottovoce measure`.
+    Measure,
     /// `sottovoce network` without `--reveal`.
     Network,
     /// `sottovoce network --reveal`.
@@ -75,7 +77,7 @@ pub struct Artefact {
     pub what: &'static str,
 }
 
-use Command::{Network, NetworkRevealed, Others, Peer, Train};
+use Command::{Measure, Network, NetworkRevealed, Others, Peer, Train};
 use Kind::{File, Folder, Said};
 use MadeOf::{ExactData, PublicFacts, Released, Secret};
 use Shown::{No, UnlessSeedKnown, Yes};
@@ -119,7 +121,18 @@ pub const ALL: &[Artefact] = &[
     one(Train, "standard output", Said, ExactData, No, "objective and scores"),
     one(Train, "standard error", Said, ExactData, No, "progress with the objective, warnings"),
     one(Train, "exit code", Said, PublicFacts, Yes, "0, or 2 for a mistake in task or files"),
+    one(Measure, "estimates.csv", File, Released, UnlessSeedKnown, "each agent's estimate"),
+    one(Measure, "metrics.csv", File, ExactData, No, "counters and errors over time"),
+    one(Measure, "ledger.jsonl", File, PublicFacts, Yes, "charges: they follow from the plan and m_i"),
+    one(Measure, "summary.json", File, ExactData, No, "the estimate, the exact value and the error"),
+    one(Measure, "report.html", File, ExactData, No, "the same figures, errors over time"),
+    one(Measure, "plots", Folder, ExactData, No, "the report's pictures"),
+    one(Measure, "task.toml", File, PublicFacts, Yes, "the task, paths on this machine, the seed"),
+    one(Measure, "standard output", Said, ExactData, No, "the estimate, the exact value and the error"),
+    one(Measure, "standard error", Said, ExactData, No, "progress with the error, warnings"),
+    one(Measure, "exit code", Said, PublicFacts, Yes, "0, or 2 for a mistake in task or files"),
     one(Network, "models.csv", File, Released, Yes, "what peers told last"),
+    one(Network, "estimates.csv", File, Released, Yes, "each peer's estimate, where a statistic is measured"),
     one(Network, "edges.csv", File, Released, Yes, "the learned graph, from released models and noisy losses"),
     one(Network, "metrics.csv", File, Released, Yes, "counters over time; no objective, no score"),
     one(Network, "ledger.jsonl", File, PublicFacts, Yes, "charges: they follow from the plan and m_i"),
@@ -211,7 +224,7 @@ pub const ALL: &[Artefact] = &[
         Yes,
         "words of the command, for users of this machine: paths, and where `network` charged its peers the random name of the charge",
     ),
-    one(Others, "train --dry-run", Said, PublicFacts, Yes, "what would run: names, sizes, the plan"),
+    one(Others, "train --dry-run, measure --dry-run", Said, PublicFacts, Yes, "what would run: names, sizes, the plan"),
     one(Others, "privacy plan", Said, PublicFacts, Yes, "what can be hoped for, from the task, m_i and the graph"),
     one(Others, "privacy epsilon, privacy noise", Said, PublicFacts, Yes, "arithmetic of budgets and ledgers"),
     one(
@@ -294,7 +307,7 @@ mod tests {
     fn the_document_holds_the_table_of_each_command() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-directory.md");
         let page = std::fs::read_to_string(page).expect("docs/run-directory.md");
-        for command in [Train, Network, NetworkRevealed, Peer, Others] {
+        for command in [Train, Measure, Network, NetworkRevealed, Peer, Others] {
             let table = markdown(command);
             assert!(page.contains(&table), "docs/run-directory.md should hold, of {command:?}:\n{table}");
         }

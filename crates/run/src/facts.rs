@@ -5,6 +5,7 @@
 //! figure made of exact data does not compile. The one place that sees data is [`PublicFacts::of`]; a test holds two data sets with
 //! the same public facts against it.
 
+use crate::measure::Measured;
 use crate::outlook::outlook;
 use crate::private;
 use crate::train::{self, Trained};
@@ -12,12 +13,13 @@ use sottovoce_algorithms::personal::boosting::Bits;
 use sottovoce_core::{Graph, PeerId, Rows};
 use sottovoce_privacy::Ledger;
 use sottovoce_report::plot::number;
+use sottovoce_report::statistic;
 use sottovoce_report::training::Sample;
 pub use sottovoce_report::training::{GUARANTEE_IN_WORDS, Origin};
 use sottovoce_sim::Counters;
 use sottovoce_task::known::Groups;
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::{Description, Leaves, Privacy};
+use sottovoce_task::task::{Description, Leaves, Privacy, Statistic};
 
 /// The unit of every guarantee of this version: one record replaced by another.
 pub const UNIT: &str = "record";
@@ -54,6 +56,8 @@ pub struct PublicFacts {
     pub groups: Option<Groups>,
     /// Whether labels are classes.
     pub is_classification: bool,
+    /// What is measured, where no models are learned.
+    pub statistic: Option<Statistic>,
     /// The budget.
     pub privacy: Option<Privacy>,
     /// The releases of a private task, in words.
@@ -94,6 +98,7 @@ impl PublicFacts {
             learns_graph,
             groups: loaded.known.groups.clone(),
             is_classification: problem.loss.is_classification(),
+            statistic: loaded.task.statistic.clone(),
             privacy: loaded.task.privacy,
             plan_in_words: outlook(loaded).map(|outlook| outlook.plan_in_words()),
             releases: loaded.plan.as_ref().map(|plan| plan.releases()),
@@ -112,18 +117,24 @@ impl PublicFacts {
 
     /// What is about to run, in a line or two.
     pub fn describe(&self, origin: Origin) -> String {
-        let points = number::count(self.points.iter().sum());
         let mut text = format!(
-            "{}: {} agents, {}, {points} training points, {}; {}\n{}",
+            "{}: {} agents, {}, {}, {}; {}\n{}",
             self.name,
             number::count(self.agents() as u64),
             self.dimension_in_words,
+            self.rows_in_words(),
             self.edges_in_words,
             self.algorithm.name,
             self.privacy_line(origin)
         );
         text += &self.plan_in_words.as_ref().map_or(String::new(), |plan| format!("\n{plan}"));
         text + &self.advice.map_or(String::new(), |advice| format!("\nwarning: {advice}"))
+    }
+
+    /// How many rows there are, in words.
+    pub fn rows_in_words(&self) -> String {
+        let what = if self.statistic.is_some() { "rows" } else { "training points" };
+        format!("{} {what}", number::count(self.points.iter().sum()))
     }
 
     /// What a run means for privacy, in a line.
@@ -133,7 +144,8 @@ impl PublicFacts {
             return match self.algorithm.leaves {
                 Leaves::Nothing => "Nothing leaves any agent: epsilon = 0.".to_owned(),
                 _ => {
-                    "No privacy: exact models leave every agent that has a neighbour, so epsilon = infinity.".to_owned()
+                    let what = if self.statistic.is_some() { "sums" } else { "models" };
+                    format!("No privacy: exact {what} leave every agent that has a neighbour, so epsilon = infinity.")
                 }
             };
         };
@@ -155,7 +167,13 @@ impl PublicFacts {
 
 /// How many coordinates a model has, in words.
 fn dimension_in_words(loaded: &Loaded) -> String {
-    let what = if loaded.plain.is_some() { "base predictors" } else { "features" };
+    let what = match &loaded.task.statistic {
+        Some(statistic) => {
+            return format!("{} of {}", statistic.kind.name(), loaded.feature_names.join(", "));
+        }
+        None if loaded.plain.is_some() => "base predictors",
+        None => "features",
+    };
     format!("{} {what}", number::count(loaded.problem.dimension() as u64))
 }
 
@@ -174,12 +192,14 @@ pub struct Traffic {
     pub wakes: u64,
     /// Vectors.
     pub vectors_sent: u64,
+    /// Letters.
+    pub letters_sent: u64,
     /// Bytes.
     pub bytes_sent: u64,
 }
 
 impl From<Traffic> for Sample {
-    fn from(Traffic { wakes, vectors_sent, bytes_sent }: Traffic) -> Self {
+    fn from(Traffic { wakes, vectors_sent, bytes_sent, .. }: Traffic) -> Self {
         Sample { wakes, vectors_sent, bytes_sent, ..Sample::default() }
     }
 }
@@ -214,6 +234,30 @@ pub struct Told<'r> {
 }
 
 impl<'r> Told<'r> {
+    /// What the agents of a simulated measurement told: their estimates.
+    pub fn of_measured(facts: &PublicFacts, run: &'r Measured) -> Self {
+        let traffic = |sample: &statistic::Sample| Traffic {
+            wakes: sample.wakes,
+            letters_sent: sample.letters_sent,
+            bytes_sent: sample.bytes_sent,
+            ..Traffic::default()
+        };
+        Told {
+            origin: Origin::Simulator,
+            algorithm: facts.algorithm.name,
+            models: &run.estimates,
+            is_told: vec![true; facts.agents()],
+            ledgers: &run.ledgers,
+            traffic: run.samples.iter().map(traffic).collect(),
+            counters: &run.counters,
+            start: &run.start,
+            seconds: run.seconds,
+            quiet: run.quiet,
+            bits: None,
+            graph: None,
+        }
+    }
+
     /// What the agents of a simulated run told.
     pub fn of(facts: &PublicFacts, run: &'r Trained) -> Self {
         let ids = (0..facts.agents() as u32).map(PeerId);
@@ -223,6 +267,7 @@ impl<'r> Told<'r> {
             wakes: sample.wakes,
             vectors_sent: sample.vectors_sent,
             bytes_sent: sample.bytes_sent,
+            ..Traffic::default()
         };
         Told {
             origin: Origin::Simulator,

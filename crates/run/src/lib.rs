@@ -4,7 +4,7 @@
 //! |---|---|
 //! | all of a run in the simulator, for commands and other programs | [`pipeline`] |
 //! | what a private task and a learned graph add | [`private`], [`learned`] |
-//! | one run in the simulator, and what it is compared with | [`train`], [`score`], [`baselines`], [`sweep`] |
+//! | one run in the simulator, and what it is compared with | [`simulate`], [`train`], [`measure`], [`score`], [`baselines`], [`sweep`] |
 //! | what is known before a run | [`outlook`], [`budget`] |
 //! | what may be told of a run, and what it leaves | [`facts`], [`artefacts`], [`run_folder`], [`ledger_file`], [`epsilon`] |
 //! | one agent of a task on a real network | [`peer`] |
@@ -18,11 +18,13 @@ pub mod epsilon;
 pub mod facts;
 pub mod learned;
 pub mod ledger_file;
+pub mod measure;
 pub mod outlook;
 pub mod peer;
 pub mod pipeline;
 pub mod private;
 pub mod run_folder;
 pub mod score;
+pub mod simulate;
 pub mod sweep;
 pub mod train;

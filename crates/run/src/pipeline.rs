@@ -7,14 +7,16 @@
 use crate::artefacts::{Command, names};
 use crate::baselines::baselines;
 use crate::facts::PublicFacts;
+use crate::measure::{Measured, measure};
 use crate::run_folder::{self, Summary};
+use crate::simulate::{Halt, Progress};
 use crate::sweep::sweep;
-use crate::train::{Halt, Progress, Trained, train};
+use crate::train::{Trained, train};
 use sottovoce_report::training::Sweep;
 use sottovoce_task::error::Mistake;
 use sottovoce_task::folder::Folder;
 use sottovoce_task::load::{Loaded, load};
-use sottovoce_task::task::Task;
+use sottovoce_task::task::{Statistic, Task};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -63,53 +65,99 @@ pub struct Outcome {
     pub loaded: Loaded,
     /// The figures.
     pub summary: Summary,
-    /// The run itself.
-    pub run: Trained,
-    /// What it is compared with: first agents that learn alone in the same way.
-    pub compared: Vec<Trained>,
+    /// What the algorithm yielded.
+    pub yielded: Yielded,
 }
 
+/// What an algorithm yielded: what its description says.
+pub enum Yielded {
+    /// A model for each agent.
+    Models {
+        /// The run itself.
+        run: Box<Trained>,
+        /// What it is compared with: first agents that learn alone in the same way.
+        compared: Vec<Trained>,
+    },
+    /// A statistic of everybody's data.
+    Estimate(Box<Measured>),
+}
+
+type Watch<'w> = dyn FnMut(News<'_>) -> Result<(), Halt> + 'w;
+
 /// Runs a task in the simulator. `watch` is told the news, a few times a second; its error ends the run, and nothing is written.
-pub fn run(request: Request<'_>, watch: &mut dyn FnMut(News<'_>) -> Result<(), Halt>) -> Result<Outcome, Halt> {
+pub fn run(request: Request<'_>, watch: &mut Watch<'_>) -> Result<Outcome, Halt> {
     let Request { task, directory, threads, comparisons, charge } = request;
-    let folder = match &directory {
+    let command = if task.statistic.is_some() { Command::Measure } else { Command::Train };
+    let folder = match directory {
         None => None,
-        Some(directory) => Some(Folder::begin(directory.path, directory.force, &names(Command::Train))?),
+        Some(Directory { path, force, commands }) => Some((Folder::begin(path, force, &names(command))?, commands)),
     };
     let loaded = charge(load(task)?)?;
     let facts = PublicFacts::of(&loaded);
     facts.warnings.iter().try_for_each(|warning| watch(News::Warning(warning)))?;
     watch(News::Begins(&facts))?;
-    let name = loaded.task.algorithm.name;
+    let (summary, yielded) = match &loaded.task.statistic {
+        Some(statistic) => estimate(&loaded, statistic, threads, folder, watch)?,
+        None => models(&loaded, threads, comparisons, folder, watch)?,
+    };
+    Ok(Outcome { loaded, summary, yielded })
+}
+
+/// Runs a task that learns models, and what it is compared with.
+fn models(
+    loaded: &Loaded,
+    threads: usize,
+    comparisons: bool,
+    folder: Option<(Folder, Vec<String>)>,
+    watch: &mut Watch<'_>,
+) -> Result<(Summary, Yielded), Halt> {
+    let algorithm = loaded.task.algorithm;
     let run = watched(watch, |watch| {
-        train(&loaded, loaded.task.algorithm, threads, &mut |progress| watch(News::Run(name, progress)))
+        train(loaded, algorithm, threads, &mut |progress| watch(News::Run(algorithm.name, progress)))
     })?;
     let beside = watched(watch, |watch| {
-        baselines(&loaded, threads, comparisons, &mut |name, progress| watch(News::Comparison(name, progress)))
+        baselines(loaded, threads, comparisons, &mut |name, progress| watch(News::Comparison(name, progress)))
     })?;
     if let Some(skipped) = beside.skipped.as_deref().filter(|_| comparisons) {
         watch(News::Warning(skipped))?;
     }
-    let swept = if comparisons { other_budgets(&loaded, &run, threads, watch)? } else { None };
+    let swept = if comparisons { other_budgets(loaded, &run, threads, watch)? } else { None };
     let runs: Vec<_> = beside.runs.iter().chain([&run]).collect();
-    let summary = match (folder, directory) {
-        (Some(folder), Some(directory)) => {
-            let summary = run_folder::write(&folder, &loaded, &runs, directory.commands, swept)?;
+    let summary = match folder {
+        None => run_folder::summary(loaded, &runs)?,
+        Some((folder, commands)) => {
+            let summary = run_folder::write(&folder, loaded, &runs, commands, swept)?;
             folder.finish()?;
             summary
         }
-        _ => run_folder::summary(&loaded, &runs)?,
     };
-    Ok(Outcome { loaded, summary, run, compared: beside.runs })
+    Ok((summary, Yielded::Models { run: Box::new(run), compared: beside.runs }))
+}
+
+/// Runs a task that measures a statistic.
+fn estimate(
+    loaded: &Loaded,
+    statistic: &Statistic,
+    threads: usize,
+    folder: Option<(Folder, Vec<String>)>,
+    watch: &mut Watch<'_>,
+) -> Result<(Summary, Yielded), Halt> {
+    let name = loaded.task.algorithm.name;
+    let run =
+        watched(watch, |watch| measure(loaded, statistic, threads, &mut |progress| watch(News::Run(name, progress))))?;
+    let summary = match folder {
+        None => run_folder::summary_of_estimates(loaded, statistic, &run)?,
+        Some((folder, commands)) => {
+            let summary = run_folder::write_estimates(&folder, loaded, statistic, &run, commands)?;
+            folder.finish()?;
+            summary
+        }
+    };
+    Ok((summary, Yielded::Estimate(Box::new(run))))
 }
 
 /// The pictures of a private run that need more runs; none for others.
-fn other_budgets(
-    loaded: &Loaded,
-    run: &Trained,
-    threads: usize,
-    watch: &mut dyn FnMut(News<'_>) -> Result<(), Halt>,
-) -> Result<Option<Sweep>, Halt> {
+fn other_budgets(loaded: &Loaded, run: &Trained, threads: usize, watch: &mut Watch<'_>) -> Result<Option<Sweep>, Halt> {
     if loaded.task.privacy.is_none() {
         return Ok(None);
     }
@@ -121,7 +169,7 @@ fn other_budgets(
 
 /// Does a part of the work that can be stopped, and returns why it was.
 fn watched<T>(
-    watch: &mut dyn FnMut(News<'_>) -> Result<(), Halt>,
+    watch: &mut Watch<'_>,
     work: impl FnOnce(&mut dyn FnMut(News<'_>) -> ControlFlow<()>) -> Result<T, Halt>,
 ) -> Result<T, Halt> {
     let mut halt = None;

@@ -3,30 +3,19 @@
 use crate::learned;
 use crate::private;
 use crate::score::{mean_and_deviation, scores};
+pub use crate::simulate::{Figure, Halt, Progress};
+use crate::simulate::{Ran, Setup};
 use sottovoce_algorithms::personal::boosting::Bits;
 use sottovoce_algorithms::{Problem, boosting};
 use sottovoce_core::{Algorithm, Graph, PeerId, Rows};
 use sottovoce_privacy::Ledger;
 use sottovoce_report::training::Sample;
-use sottovoce_sim::{Counters, Settings, Simulation, Status};
+use sottovoce_sim::{Counters, Simulation};
 use sottovoce_task::algorithms::{self, Access, Visitor, with_algorithm};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::load::Loaded;
 use sottovoce_task::task::{Description, GraphSource, Learned, Leaves};
 use std::ops::ControlFlow;
-use std::time::Instant;
-
-/// Wakes between two looks at whether the user wants to stop; a fraction of a second.
-const SLICE_WAKES: u64 = 1 << 16;
-
-/// Measurements follow each other at this ratio of wakes, a round of wakes apart at least.
-const MEASURE_RATIO: f64 = 1.12;
-
-/// With more numbers to read than this at each measurement, measurements are rarer.
-const MEASURE_NUMBERS_MANY: usize = 20_000_000;
-
-/// The ratio between measurements then.
-const MEASURE_RATIO_MANY: f64 = 1.6;
 
 /// What a run came to.
 #[derive(Clone, Debug)]
@@ -70,28 +59,6 @@ pub struct HomeModels {
     pub scores: Vec<Option<f64>>,
 }
 
-/// How far a run is.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// Wakes done.
-    pub wakes: u64,
-    /// Wakes planned; with a tolerance, the most there can be.
-    pub planned: u64,
-    /// The last measurement.
-    pub sample: Sample,
-}
-
-/// Why a run did not end.
-#[derive(Debug, thiserror::Error)]
-pub enum Halt {
-    /// The user got something wrong.
-    #[error(transparent)]
-    Mistake(#[from] Mistake),
-    /// The user stopped it.
-    #[error("stopped; nothing was written")]
-    Interrupted,
-}
-
 /// Runs a task with an algorithm, its own or another to compare with. `watch` is called a few times a second, and stops the
 /// run by breaking.
 pub fn train(
@@ -100,13 +67,11 @@ pub fn train(
     threads: usize,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Trained, Halt> {
-    with_algorithm(loaded, algorithm, Train { loaded, algorithm, threads, watch })?
+    with_algorithm(loaded, algorithm, Train { setup: Setup { loaded, algorithm, threads }, watch })?
 }
 
 struct Train<'a> {
-    loaded: &'a Loaded,
-    algorithm: &'static Description,
-    threads: usize,
+    setup: Setup<'a>,
     watch: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
 }
 
@@ -114,50 +79,15 @@ impl Visitor for Train<'_> {
     type Output = Result<Trained, Halt>;
 
     fn visit<A: Algorithm>(self, algorithm: &A, access: Access<A>) -> Self::Output {
-        let Train { loaded, algorithm: which, threads, watch } = self;
+        let Train { setup, watch } = self;
+        let (loaded, which) = (setup.loaded, setup.algorithm);
         let (problem, task) = (&loaded.problem, &loaded.task);
         let agents = problem.agents() as u64;
-        let settings = Settings {
-            clock: task.run.clock,
-            seed: task.run.seed,
-            threads,
-            tolerance: match which.boosts {
-                // Its tolerance is about the gap: it moves while that is larger, however little.
-                true => task.run.tolerance.map(|_| f64::MIN_POSITIVE),
-                false => task.run.tolerance,
-            },
-            faults: task.faults.clone(),
-        };
-        let began = Instant::now();
-        let gates = |id| private::gate(loaded, loaded.plan.as_ref(), id);
-        let mut simulation =
-            Simulation::start_behind(gates, algorithm, &problem.graph, |id| (access.data)(loaded, id), &settings)
-                .expect("the plan holds what agents release as they enter");
-        let mut seconds = began.elapsed().as_secs_f64();
-        let start = simulation.counters().clone();
-        let planned = planned_wakes(loaded, which);
-        let many = problem.data.len() * problem.dimension() > MEASURE_NUMBERS_MANY;
-        let ratio = if many { MEASURE_RATIO_MANY } else { MEASURE_RATIO };
         let ids = || (0..agents as u32).map(PeerId);
         let mut ruler = Ruler::new(loaded);
-        let mut samples = vec![ruler.measure(&simulation, &access)];
-        let mut done = 0;
-        let mut status = Status::Running;
-        while done < planned && status == Status::Running {
-            let next = ((done as f64 * ratio) as u64).max(done + agents).min(planned);
-            while done < next && status == Status::Running {
-                let slice = SLICE_WAKES.min(next - done);
-                let began = Instant::now();
-                status = simulation.advance(slice);
-                seconds += began.elapsed().as_secs_f64();
-                done += slice;
-                let sample = samples[samples.len() - 1];
-                if watch(Progress { wakes: done, planned, sample }).is_break() {
-                    return Err(Halt::Interrupted);
-                }
-            }
-            samples.push(ruler.measure(&simulation, &access));
-        }
+        let data = |id| (access.data)(loaded, id);
+        let Ran { simulation, samples, start, seconds, quiet } =
+            setup.run(algorithm, data, |simulation| ruler.measure(simulation, &access), watch)?;
         let models = simulation.models();
         let scores_of = |models: &Rows| match &loaded.test {
             None => vec![None; problem.agents()],
@@ -205,7 +135,7 @@ impl Visitor for Train<'_> {
             counters: simulation.counters().clone(),
             start,
             seconds,
-            quiet: status == Status::Quiet,
+            quiet,
         })
     }
 }
@@ -221,14 +151,6 @@ pub(crate) fn name(loaded: &Loaded, algorithm: &Description, learned: bool) -> S
         (true, true) => "boosting, learned graph".to_owned(),
         (true, false) => "linear, learned graph".to_owned(),
         _ => algorithm.in_words(),
-    }
-}
-
-/// How many wakes a run has; with a tolerance, at most.
-pub(crate) fn planned_wakes(loaded: &Loaded, algorithm: &Description) -> u64 {
-    match algorithm.acts {
-        false => 0,
-        true => (loaded.problem.agents() as u64).saturating_mul(loaded.task.run.wakes_per_agent),
     }
 }
 
@@ -265,18 +187,20 @@ impl<'a> Ruler<'a> {
         &mut self,
         simulation: &Simulation<'w, A, D>,
         access: &Access<A>,
-    ) -> Sample {
+    ) -> (Sample, Option<Figure>) {
         let (loaded, models, counters) = (self.loaded, simulation.models(), simulation.counters());
         let of_test = |test| mean_and_deviation(&scores(loaded.problem.loss, test, &models));
         let score = loaded.test.as_ref().and_then(of_test);
-        Sample {
+        let sample = Sample {
             wakes: counters.wakes,
             vectors_sent: counters.vectors_sent,
             bytes_sent: counters.bytes_sent,
             objective: self.objective(&models, learned_graph(simulation, access, loaded.problem.agents())),
             score_mean: score.map(|(mean, _)| mean),
             score_std: score.map(|(_, deviation)| deviation),
-        }
+        };
+        let figure = sample.score_mean.map(Figure::Score).or(sample.objective.map(Figure::Objective));
+        (sample, figure)
     }
 }
 

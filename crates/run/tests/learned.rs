@@ -70,7 +70,8 @@ fn a_tolerance_is_a_bound_on_the_distance_from_the_minimum() {
         let gap = run.gap.expect("a gap");
         assert!(objective - minimum <= gap && gap <= tolerance, "{step}: {objective} {minimum} {gap}");
         let summary = write(&place, "run", &loaded, &[&run]);
-        assert_eq!((summary.duality_gap, summary.objective), (Some(gap), Some(objective)));
+        let figures = summary.models().expect("models");
+        assert_eq!((figures.duality_gap(), figures.objective), (Some(gap), Some(objective)));
     }
 }
 
@@ -140,7 +141,10 @@ fn a_learned_graph_is_written_and_read_back() {
         let one = write(&place, "run", &loaded, &[&trained]);
         let two = write(&place, "run2", &loaded, &[&run_on(&loaded, 2)]);
         assert_eq!(one.digest, two.digest);
-        assert_eq!(one.learned_graph.expect("figures").edges, graph.edge_count());
+        assert_eq!(
+            one.models().and_then(|figures| figures.learned_graph()).expect("figures").edges,
+            graph.edge_count()
+        );
         let [a, b] = ["run", "run2"].map(|run| std::fs::read(place.path().join(run).join("edges.csv")).expect("edges"));
         assert_eq!(a, b);
         std::fs::write(place.path().join("data/learned.csv"), a).expect("written");

@@ -265,7 +265,7 @@ fn a_run_has_its_comparisons_its_sweep_and_its_directory() {
     let runs: Vec<_> = beside.runs.iter().chain([&trained]).collect();
     let summary = run_folder::write(&folder, &loaded, &runs, vec!["again".to_owned()], Some(swept)).expect("written");
     folder.finish().expect("in its place");
-    assert!(summary.accounting.is_some() && summary.learned_graph.is_some());
+    assert!(summary.accounting.is_some() && summary.models().is_some_and(|figures| figures.learned_graph().is_some()));
     let written = ledger_file::read(&place.path().join("run/ledger.jsonl")).expect("a ledger");
     assert!(
         written.iter().all(|(_, ledger)| charges(ledger) == charges(&loaded.plan.as_ref().expect("a plan").ledger()))

@@ -67,7 +67,7 @@ fn largest_error<'w>(run: &Simulation<'w, Gossip, impl Fn(PeerId) -> Observation
 #[test]
 fn the_limit_is_the_mean_of_all_rows_and_n_times_the_mean_of_sums() {
     let survey = survey(1, chords(30), 3);
-    for (goal, exact) in [(Goal::Mean, mean(&survey)), (Goal::Sum { agents: 30 }, sum(&survey))] {
+    for (goal, exact) in [(Goal::Mean, mean(survey.everyone())), (Goal::Sum { agents: 30 }, sum(survey.everyone()))] {
         let algorithm = gossip(3, goal);
         let settings = Settings { tolerance: Some(1e-11), ..settings(1) };
         let mut run = start(&algorithm, &survey, &settings);
@@ -96,7 +96,7 @@ fn nothing_is_lost_or_doubled_in_a_storm_and_the_limit_is_exact_after_it() {
         }
         assert!(run.counters().lost > 0 && waiting > 100, "the storm tests nothing: {waiting}");
         run.advance(20 * 1_000);
-        let error = largest_error(&run, &mean(&survey));
+        let error = largest_error(&run, &mean(survey.everyone()));
         assert!(error < 1e-9, "seed {seed}: {error}");
     }
 }
@@ -110,7 +110,7 @@ fn it_converges_while_a_third_of_the_letters_is_lost_and_all_are_slower_than_wak
         let settings = Settings { clock: Clock::Poisson, faults: faults.clone(), ..settings(3) };
         let mut run = start(&algorithm, &survey, &settings);
         run.advance(survey.data.agents() as u64 * 3_000);
-        let error = largest_error(&run, &mean(&survey));
+        let error = largest_error(&run, &mean(survey.everyone()));
         assert!(error < 1e-9, "{} agents: {error}", survey.data.agents());
     }
 }
@@ -121,7 +121,7 @@ fn it_converges_while_a_third_of_the_letters_is_lost_and_all_are_slower_than_wak
 fn the_distance_to_the_mean_shrinks_as_fast_as_the_second_eigenvalue_says() {
     let (n, exchanges, runs) = (20u32, 60, 400);
     let survey = one_row_each(Graph::Complete { n }, &(0..n).map(f64::from).collect::<Vec<_>>());
-    let exact = mean(&survey)[0];
+    let exact = mean(survey.everyone())[0];
     let algorithm = gossip(1, Goal::Mean);
     let distance = |values: &[f64]| values.iter().map(|value| (value - exact) * (value - exact)).sum::<f64>();
     let mut mean_distance = 0.0;
@@ -172,5 +172,5 @@ fn the_dead_stall_nobody() {
     let living: Vec<f64> = (0..20).map(PeerId).filter(|id| !run.is_dead(*id)).map(|id| run.model(id)[0]).collect();
     let spread = living.iter().fold(0.0f64, |most, value| most.max((value - living[0]).abs()));
     assert!(living.len() < 20 && spread < 1e-7, "{} {spread}", living.len());
-    assert!((living[0] - mean(&survey)[0]).abs() < 1.0, "{} {:?}", living[0], mean(&survey));
+    assert!((living[0] - mean(survey.everyone())[0]).abs() < 1.0, "{} {:?}", living[0], mean(survey.everyone()));
 }

@@ -1,5 +1,6 @@
 //! From rows of files to each agent's training and test points.
 
+use crate::columns;
 use crate::error::Mistake;
 use crate::input::InputFile;
 use crate::private_rows::{self, Moved, Rule};
@@ -31,6 +32,10 @@ impl Raw {
 /// Reads the rows of a task. Labels are checked against the loss, and 0 becomes -1 for a classification. With `[privacy]` nothing that a
 /// record holds is refused ([`private_rows`]).
 pub fn read(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
+    if let Some(statistic) = &task.statistic {
+        let train = columns::read(&task.data.train.file, names, statistic.columns.as_deref(), record(task))?;
+        return Ok(Raw { train, test: None });
+    }
     if task.privacy.is_some() {
         let train = with_rows(read_private(&task.data.train, task, names)?.0, &task.data.train.file)?;
         return with_private_test(train, task, names);
@@ -57,6 +62,9 @@ pub fn read(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
 
 /// Reads what one agent has: csv files, of which the first may hold no row.
 pub fn read_own(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
+    if task.statistic.is_some() {
+        return read(task, names);
+    }
     if task.privacy.is_some() {
         let (train, _) = read_private(&task.data.train, task, names)?;
         return with_private_test(train, task, names);

@@ -132,6 +132,9 @@ pub const fn key(path: &'static str, kind: Kind, default: &'static str, doc: &'s
 pub const GRAPH_KINDS: &[&str] =
     &["ring", "complete", "torus", "watts-strogatz", "erdos-renyi", "knn", "similarity", "learned"];
 
+/// What `statistic.kind` can be.
+pub const STATISTICS: &[&str] = &["mean", "sum", "histogram", "variance", "gini", "kendall", "auc", "scatter"];
+
 /// The keys that are not one algorithm's own, in the order of the documentation; `algorithms` are the names there are.
 #[rustfmt::skip]
 pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
@@ -139,7 +142,7 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("algorithm", Kind::Choice(algorithms), "required", "What the agents run."),
 
     key("data", Kind::Table, "required", "Whose points, and how they are prepared."),
-    key("data.train", Kind::File, "required", "Training points: `.csv` with the header `agent,label,<feature>...`, or `.libsvm` / `.svm`; each also with `.gz`."),
+    key("data.train", Kind::File, "required", "Training points: `.csv` with the header `agent,label,<feature>...`, or `.libsvm` / `.svm`; each also with `.gz`. Of a statistic: `.csv` with the header `agent,<column>...`."),
     key("data.test", Kind::File, "no test points", "Test points, in the same format and with the same columns. Not together with `split`."),
     key("data.split", Kind::Number(BELOW_1), "no test points", "The share of each agent's training points set aside for testing; one point at least stays for training."),
     key("data.split-seed", Kind::Integer(0, i64::MAX), "1", "The seed of that split. An agent's split depends on the seed and its name alone."),
@@ -149,6 +152,12 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("data.record", Kind::Text, "none", "The column with the id of each row's record, for [budgets over tasks](privacy.md#budgets-over-tasks): the second one of csv files, `agent,<record>,label,<feature>...`. It is no feature, and never leaves. Empty ids are one record together."),
     key("data.normalize", Kind::Choice(&["none", "l1", "l2"]), "`\"none\"`", "Divides each x by max(1, \\|x\\|) in this norm."),
     key("data.feature-bound", Kind::Number(ABOVE_0), "1 with `normalize`, else none", "A public bound on \\|x\\|, before an intercept: in L2 for Gaussian noise and with `normalize = \"l2\"`, else in L1. Points beyond it are shrunk to it. A private task without one is refused; not used without privacy."),
+
+    key("statistic", Kind::Table, "none", "What is measured of everybody's data, by an algorithm that yields an estimate; then there is no model, and no test data."),
+    key("statistic.kind", Kind::Choice(STATISTICS), "required", "What is measured. Means and sums are over all rows. Not every algorithm measures every statistic."),
+    key("statistic.columns", Kind::Texts, "all but `agent`, `label` and the column of `data.record`", "The columns it is measured of, one after another."),
+    key("statistic.range", Kind::Interval, "none", "Public bounds of all values; a value outside is moved to the bound."),
+    key("statistic.agents", Kind::Integer(1, COUNT), "as many as have rows", "How many agents there are, for a sum. Real peers must agree on it, for none of them knows all others."),
 
     key("graph", Kind::Table, "required", "Who works with whom: `edges` or `kind`, not both."),
     key("graph.edges", Kind::File, "none", "A `.csv` or `.csv.gz` with the header `a,b,weight`: undirected, each pair once, weights above 0."),

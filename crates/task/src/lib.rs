@@ -7,7 +7,7 @@
 //! | every algorithm, described once | [`algorithms`] |
 //! | reading a task by these two tables | [`read`] |
 //! | the files that a task names, on disk or in memory | [`input`] |
-//! | rows of points, of exact and of private tasks | [`rows`], [`private_rows`], [`data`] |
+//! | rows of points, of exact and of private tasks | [`rows`], [`private_rows`], [`columns`], [`data`] |
 //! | edges, and what is known of a graph that is learned | [`graph`], [`known`] |
 //! | the releases of a private task | [`plan`] |
 //! | all of it | [`load`], [`loaded`], [`boosted`] |
@@ -17,6 +17,7 @@
 
 pub mod algorithms;
 pub mod boosted;
+pub mod columns;
 pub mod data;
 pub mod describe;
 pub mod error;

@@ -6,8 +6,8 @@ use crate::known::Known;
 use crate::plan;
 use crate::task::{GraphSource, Model, Task};
 use serde::Serialize;
-use sottovoce_algorithms::{Dataset, Loss, Problem, Regularization};
-use sottovoce_core::Graph;
+use sottovoce_algorithms::{Dataset, Loss, Observations, Problem, Regularization};
+use sottovoce_core::{Graph, PeerId};
 use sottovoce_privacy::Plan;
 use std::sync::Arc;
 
@@ -52,6 +52,8 @@ impl Loaded {
     ) -> Result<Self, Mistake> {
         let Prepared { train: data, test, feature_names, records } = prepared;
         let Model { loss, regularization, trade_off, points_max, .. } = task.model;
+        // A statistic has no confidences.
+        let points_max = if task.statistic.is_some() { Some(1) } else { points_max };
         let points_max = points_max.expect("whoever assembles a task has filled it in") as f64;
         let problem = Problem { data, graph, loss, regularization, trade_off, points_max };
         let plan = match &task.privacy {
@@ -62,6 +64,12 @@ impl Loaded {
         Ok(Loaded { task, names, problem, test, feature_names, known, plain: None, plan, records, void: None })
     }
 
+    /// What one agent has, where a statistic is measured.
+    pub fn observations(&self, agent: PeerId) -> Observations<'_> {
+        let bounds = self.task.statistic.as_ref().and_then(|statistic| statistic.range);
+        Observations { points: self.problem.data.points(agent), bounds }
+    }
+
     /// How many edges there are; none where they are yet to be learned.
     pub fn edge_count(&self) -> Option<usize> {
         (!matches!(self.task.graph.source, GraphSource::Learned(_))).then(|| self.problem.graph.edge_count())
@@ -70,7 +78,7 @@ impl Loaded {
     /// What is allowed, but seldom meant.
     pub fn warning(&self) -> Option<&'static str> {
         let Problem { loss, regularization, .. } = self.problem;
-        let linear = self.plain.is_none();
+        let linear = self.plain.is_none() && self.task.statistic.is_none();
         (linear && loss == Loss::Logistic && regularization == Regularization::Constant(0.0)).then_some(
             "model.regularization = 0 with the logistic loss: where classes can be separated, models grow without bound",
         )

@@ -1,14 +1,14 @@
 //! Statistics of everyone's rows, as somebody who had them all would compute them.
 
-use crate::Survey;
-use sottovoce_core::PeerId;
+use crate::Observations;
 
-/// The sum of each column.
-pub fn sum(survey: &Survey) -> Vec<f64> {
+/// The sum of each column over everyone's rows.
+pub fn sum<'d>(everyone: impl Iterator<Item = Observations<'d>>) -> Vec<f64> {
     // Neumaier's sum: what each addition rounds off is added up beside it, so a reference is not less exact than what it judges.
-    let mut sums = vec![(0.0f64, 0.0f64); survey.data.dimension()];
-    for agent in (0..survey.data.agents() as u32).map(PeerId) {
-        for row in survey.observations(agent).rows() {
+    let mut sums: Vec<(f64, f64)> = Vec::new();
+    for one in everyone {
+        sums.resize(one.points.dimension, (0.0, 0.0));
+        for row in one.rows() {
             for ((sum, rest), value) in sums.iter_mut().zip(row) {
                 let next = *sum + value;
                 *rest += if sum.abs() >= value.abs() { (*sum - next) + value } else { (value - next) + *sum };
@@ -20,15 +20,15 @@ pub fn sum(survey: &Survey) -> Vec<f64> {
 }
 
 /// The mean of each column over all rows; zero where nobody has a row.
-pub fn mean(survey: &Survey) -> Vec<f64> {
-    let rows = survey.data.len().max(1) as f64;
-    sum(survey).into_iter().map(|sum| sum / rows).collect()
+pub fn mean<'d>(everyone: impl Iterator<Item = Observations<'d>> + Clone) -> Vec<f64> {
+    let rows: usize = everyone.clone().map(|one| one.points.len()).sum();
+    sum(everyone).into_iter().map(|sum| sum / rows.max(1) as f64).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bounds, Dataset};
+    use crate::{Bounds, Dataset, Survey};
     use sottovoce_core::Graph;
 
     #[test]
@@ -37,15 +37,17 @@ mod tests {
         data.push_rows(&[1e16, 1.0, 1.0, 2.0]);
         data.push_rows(&[-1e16, 3.0, 1.0, 10.0]);
         let mut survey = Survey { data, graph: Graph::Complete { n: 2 }, bounds: None };
-        assert_eq!(sum(&survey), [2.0, 16.0]);
-        assert_eq!(mean(&survey), [0.5, 4.0]);
+        assert_eq!(sum(survey.everyone()), [2.0, 16.0]);
+        assert_eq!(mean(survey.everyone()), [0.5, 4.0]);
         survey.bounds = Some(Bounds { low: 0.0, high: 4.0 });
-        assert_eq!(sum(&survey), [6.0, 10.0]);
+        assert_eq!(sum(survey.everyone()), [6.0, 10.0]);
     }
 
     #[test]
     fn nobodys_mean_is_zero() {
-        let survey = Survey { data: Dataset::new(1), graph: Graph::Complete { n: 2 }, bounds: None };
-        assert_eq!(mean(&survey), [0.0]);
+        let mut data = Dataset::new(1);
+        data.push_rows(&[]);
+        let survey = Survey { data, graph: Graph::Complete { n: 1 }, bounds: None };
+        assert_eq!(mean(survey.everyone()), [0.0]);
     }
 }

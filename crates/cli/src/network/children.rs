@@ -181,6 +181,7 @@ impl Round {
         Traffic {
             wakes: self.statuses().map(|status| status.wakes).sum(),
             vectors_sent: self.sum("vectors_sent"),
+            letters_sent: self.sum("letters_sent"),
             bytes_sent: self.sum("bytes_sent"),
         }
     }

@@ -4,6 +4,7 @@ mod children;
 mod show;
 
 use crate::budget::{charge, check_outside, new_instance};
+use crate::measure::{estimates, spent};
 use crate::peer::{KEY_FILE, PeerText, neighbour_snippet, peer_text, write_key};
 use crate::{OutArguments, Output, screen};
 use children::{Children, Settled};
@@ -13,7 +14,7 @@ use sottovoce_report::training::bound_or_infinity;
 use sottovoce_run::artefacts::{Command, names};
 use sottovoce_run::facts::{GUARANTEE_IN_WORDS, Origin, PublicFacts, Traffic};
 use sottovoce_run::peer::{BUDGET_FOLDER, Gathered, PEER_FILE, PeerFile, Share, Tally, check_task, shares};
-use sottovoce_run::run_folder::Summary;
+use sottovoce_run::run_folder::{ModelFigures, Summary, Yielded};
 use sottovoce_run::train::Halt;
 use sottovoce_task::error::Mistake;
 use sottovoce_task::folder::Folder;
@@ -79,6 +80,11 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     // Without a handler Ctrl-C ends this process, and its children follow when they notice.
     drop(ctrlc::set_handler(move || seen.store(true, Ordering::SeqCst)));
     let task = Task::read(&arguments.task)?;
+    if arguments.reveal && task.statistic.is_some() {
+        let what =
+            "--reveal is for models: what peers know of a statistic is in the run directory; accepted: no --reveal";
+        return Err(Mistake::new(what).into());
+    }
     let budget = budget_folder(&task, arguments)?;
     // Of either kind of run: one is replaced by the other.
     let folder = Folder::begin(&arguments.out.out, arguments.out.force, &names(Command::NetworkRevealed))?;
@@ -309,18 +315,29 @@ fn tell(summary: &Summary, arguments: &Arguments) -> String {
             format!("NOT quiet: the time limit of {} s was reached. This is what there was.", arguments.time_limit)
         }
     };
-    text += &format!(
+    match &summary.yielded {
+        Yielded::Models(figures) => text += &tell_models(summary, figures),
+        Yielded::Estimate(_) => text += &format!("\n{}\n{}", estimates(summary), spent(summary, "")),
+    }
+    text + &format!(
+        "\nRun directory: {}; each peer's own folder, with its data and its key, is below peers and for nobody else.",
+        arguments.out.out.display()
+    )
+}
+
+fn tell_models(summary: &Summary, figures: &ModelFigures) -> String {
+    let mut text = format!(
         "\n{} wakes, {} vectors, {} sent, {}; epsilon = {} at delta = {}{}.",
         number::count(summary.wakes),
-        number::count(summary.vectors_sent),
+        number::count(figures.vectors_sent),
         number::bytes(summary.bytes_sent),
         number::seconds(summary.seconds),
         bound_or_infinity(summary.epsilon.into()),
         number::bound(summary.delta),
         summary.unit.map_or(String::new(), |_| format!(", {GUARANTEE_IN_WORDS}")),
     );
-    if let Some(scores) = summary.accuracy.or(summary.rmse) {
-        let what = if summary.accuracy.is_some() { "accuracy" } else { "RMSE" };
+    if let Some(scores) = figures.accuracy.or(figures.rmse) {
+        let what = if figures.accuracy.is_some() { "accuracy" } else { "RMSE" };
         let home = scores.home_mean.map_or(String::new(), |home| format!(", {} at home", number::score(home)));
         text += &format!(
             "\nRevealed, NOT private: mean test {what} {} alone, {} as told{home}.",
@@ -328,8 +345,5 @@ fn tell(summary: &Summary, arguments: &Arguments) -> String {
             number::score(scores.mean)
         );
     }
-    text + &format!(
-        "\nRun directory: {}; each peer's own folder, with its data and its key, is below peers and for nobody else.",
-        arguments.out.out.display()
-    )
+    text
 }

@@ -33,6 +33,10 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
     let file = PeerFile::read(&arguments.folder)?;
     let one = load_peer(&file)?;
+    if one.loaded.task.statistic.is_some() {
+        let what = "the task measures a statistic, so there is no model; accepted: `sottovoce peer status`, which shows the estimate";
+        return Err(Mistake::file(&arguments.folder, what));
+    }
     let Some(step) = look(&file, &one, &read_key(&file.key)?)? else {
         let what = "the peer has learned nothing yet; accepted: a peer that was started and has met its neighbours";
         return Err(Mistake::file(&arguments.folder, what));

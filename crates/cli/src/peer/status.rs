@@ -1,7 +1,7 @@
 //! `sottovoce peer status`.
 
 use super::admin::{Admin, Asked};
-use super::folder::{load_peer, look, read_key};
+use super::folder::{kept, load_peer, look, read_key};
 use crate::{Output, screen};
 use sottovoce_net::status::{NeighbourStatus, PeerStatus, Phase};
 use sottovoce_net::store::StoredStep;
@@ -11,6 +11,7 @@ use sottovoce_report::training::bound_or_infinity;
 use sottovoce_run::budget::void_in_words;
 use sottovoce_run::facts::{GUARANTEE_IN_WORDS, OBSERVER, UNIT};
 use sottovoce_run::peer::{One, PeerFile};
+use sottovoce_run::run_folder::OneOrMany;
 use sottovoce_task::error::Mistake;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -37,6 +38,11 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
     let source = crate::budget::source(&file, delta)?;
     // PRIVACY: it follows from ids, and is for the owner, who asks.
     let void = crate::budget::recorded(&file, &one)?.and_then(|charged| charged.void(&one.loaded));
+    // What the owner runs such a task for.
+    let estimate = match one.loaded.task.statistic {
+        Some(_) => kept(&file, false)?.and_then(|kept| kept.told),
+        None => None,
+    };
     if output.json {
         let mut answer = serde_json::to_value(&status).expect("a status is JSON");
         answer["running"] = serde_json::json!(process.is_some());
@@ -55,6 +61,9 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
         answer["source"] = source.map_or(serde_json::Value::Null, |(_, source)| source);
         answer["budget"] = serde_json::json!(file.budget);
         answer["void"] = serde_json::json!(void);
+        if one.loaded.task.statistic.is_some() {
+            answer["estimate"] = serde_json::json!(estimate.map(OneOrMany));
+        }
         screen::say(answer)
     } else if output.quiet {
         Ok(())
@@ -63,9 +72,18 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
         if let Some((said, _)) = source {
             lines = vec![format!("source      {said}"), format!("odometer    {}", file.budget.display())];
         }
+        lines.extend(estimate.map(|estimate| estimate_in_words(&one, &estimate)));
         lines.extend(void.map(|void| format!("void        {}", void_in_words(void))));
         tell(&status, process, &budget, &lines)
     }
+}
+
+/// What the peer measures, and what it knows of it.
+fn estimate_in_words(one: &One, estimate: &[f64]) -> String {
+    let kind = one.loaded.task.statistic.as_ref().map_or("", |statistic| statistic.kind.name());
+    let value = |(column, value): (&String, &f64)| format!("{kind} of {column} {}", number::significant(*value, 9));
+    let values: Vec<String> = one.loaded.feature_names.iter().zip(estimate).map(value).collect();
+    format!("estimate    {}", values.join(", "))
 }
 
 /// What the store of a peer that does not run tells.

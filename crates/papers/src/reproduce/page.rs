@@ -4,8 +4,8 @@ use super::outcome::Table;
 use super::results::{Report, Results, claims_table};
 use super::verdict::Verdict;
 use super::{find, picture};
+use sottovoce_report::page::STYLE;
 use sottovoce_report::plot::{dark_style, escape};
-use sottovoce_report::training::STYLE;
 use std::fmt::Write;
 
 /// Texts may wrap; the page's other tables hold numbers.

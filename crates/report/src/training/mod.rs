@@ -16,10 +16,12 @@ mod words;
 mod tests;
 
 pub use learned::LearnedGraph;
-pub use page::{STYLE, html};
+pub use page::html;
 pub use private::{BROADCAST, HOME, PrivateRun, bound_or_infinity};
 pub use sweep::{Point, Sweep};
 pub use words::headline;
+
+use crate::page::{HEIGHT, Origins, Picture, TALL, WIDTH};
 
 /// For what unit and against which observer every guarantee of this version holds, in a sentence.
 pub const GUARANTEE_IN_WORDS: &str = "for one record replaced by another, against everyone";
@@ -68,16 +70,8 @@ pub struct Report {
     pub in_bits: bool,
     /// One row per algorithm, in the order of the table.
     pub table: Vec<Row>,
-    /// Commands that give this report again.
-    pub reproduce: Vec<String>,
-    /// The text of the task file, as resolved.
-    pub task: String,
-    /// The digest of the run.
-    pub digest: String,
-    /// Of what the digest is.
-    pub digest_in_words: &'static str,
-    /// The version of the program.
-    pub version: String,
+    /// How to get it again.
+    pub origins: Origins,
 }
 
 /// What is over the limit of the source of its data.
@@ -162,38 +156,12 @@ pub struct Row {
     pub objective: Option<f64>,
 }
 
-/// One finished picture.
-#[derive(Clone, Debug)]
-pub struct Picture {
-    /// The name of its files without extension.
-    pub file_stem: &'static str,
-    /// What it shows.
-    pub title: String,
-    /// How to read it, in plain words.
-    pub caption: String,
-    /// The picture as SVG.
-    pub svg: String,
-    /// The picture as the bytes of a PNG file.
-    pub png: Vec<u8>,
-}
-
-/// Width and height of the pictures. Narrow enough that a phone shows their labels at a readable size.
-const WIDTH: f64 = 480.0;
-const HEIGHT: f64 = 350.0;
-const TALL: f64 = 420.0;
-
 /// All pictures that the report has the numbers for, in reading order.
 pub fn plots(report: &Report) -> Vec<Picture> {
     let curves = curves::pictures(report).into_iter();
     let private = private::pictures(report).into_iter();
     let graph = graph::picture(report).into_iter().chain(learned::pictures(report));
     private.chain(curves).chain(sizes::picture(report)).chain(graph).collect()
-}
-
-impl Picture {
-    fn new(file_stem: &'static str, caption: String, scene: &crate::plot::Scene) -> Picture {
-        Picture { file_stem, title: scene.title.clone(), caption, svg: scene.svg(), png: scene.png() }
-    }
 }
 
 impl AgentScore {

@@ -1,48 +1,25 @@
-//! The page: the answer, the table, the pictures, and how to get them again. No script, nothing loaded from elsewhere.
+//! The page: the answer, the table, the pictures, and how to get them again.
 
 use std::fmt::Write;
 
 use super::words::headline;
-use super::{Picture, Report, Row, curves, finite, private};
+use super::{Report, Row, curves, finite, private};
+use crate::page::{self, Picture};
 use crate::plot::number::{self, NONE, count};
-use crate::plot::{Ink, dark_style, escape};
-
-/// How pages look.
-pub const STYLE: &str = include_str!("page.css");
+use crate::plot::{Ink, escape};
 
 /// The report as one self-contained HTML page that includes the pictures.
 pub fn html(report: &Report, pictures: &[Picture]) -> String {
-    let mut out = String::with_capacity(32 * 1024 + pictures.iter().map(|p| p.svg.len() + 512).sum::<usize>());
-    // Writing to a String cannot fail; the results of `write!` are dropped throughout.
-    let _ = write!(
-        out,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{} – Sottovoce</title>\n\
-         <style>\n{STYLE}{}</style>\n</head>\n<body>\n<main>\n",
-        escape(&report.title),
-        dark_style()
-    );
-    let _ = writeln!(
-        out,
-        "<header>\n<p class=\"kicker\"><b>{}</b> · {}</p>\n<h1>{}</h1>",
-        escape(&report.title),
-        escape(&report.subtitle),
-        escape(&headline(report))
-    );
-    if !report.privacy.is_empty() {
-        let _ = writeln!(out, "<p class=\"loud\">{}</p>", escape(&report.privacy));
-    }
-    for warning in report.private.iter().flat_map(|private| &private.warnings) {
-        let _ = writeln!(out, "<p class=\"loud\">Warning: {}</p>", escape(warning));
-    }
-    out.push_str("</header>\n");
+    let warnings = report.private.iter().flat_map(|private| &private.warnings);
+    let warnings = warnings.map(|warning| format!("Warning: {warning}"));
+    let loud: Vec<String> = [report.privacy.clone()].into_iter().chain(warnings).collect();
+    let mut out = page::begin(&report.title, &report.subtitle, &headline(report), &loud);
     write_table(&mut out, report);
     if let Some(private) = &report.private {
         out.push_str(&private::section(private));
     }
-    write_figures(&mut out, pictures);
-    write_reproduce(&mut out, report);
-    out.push_str("</main>\n</body>\n</html>\n");
+    page::write_figures(&mut out, pictures);
+    page::end(&mut out, &report.origins);
     out
 }
 
@@ -107,44 +84,4 @@ fn swatch(ink: Ink) -> String {
         "<svg class=\"swatch\" viewBox=\"0 0 12 12\" aria-hidden=\"true\">\
          <circle cx=\"6\" cy=\"6\" r=\"6\" class=\"f-{class}\" fill=\"#{r:02x}{g:02x}{b:02x}\"/></svg>"
     )
-}
-
-fn write_figures(out: &mut String, pictures: &[Picture]) {
-    if pictures.is_empty() {
-        return;
-    }
-    out.push_str("<h2>The pictures</h2>\n<div class=\"figures\">\n");
-    for picture in pictures {
-        let _ = write!(
-            out,
-            "<figure class=\"card\" id=\"{}\">\n{}<figcaption>{}</figcaption>\n</figure>\n",
-            picture.file_stem,
-            picture.svg,
-            escape(&picture.caption)
-        );
-    }
-    out.push_str("</div>\n");
-}
-
-fn write_reproduce(out: &mut String, report: &Report) {
-    if !report.reproduce.is_empty() {
-        let commands = escape(&report.reproduce.join("\n"));
-        let _ = writeln!(out, "<h2>How to get this again</h2>\n<pre class=\"card\"><code>{commands}</code></pre>");
-    }
-    if !report.task.is_empty() {
-        let _ = writeln!(
-            out,
-            "<h2>The task</h2>\n<details class=\"card\" open><summary>task.toml</summary><pre><code>{}</code></pre></details>",
-            escape(&report.task)
-        );
-    }
-    out.push_str("<footer>");
-    if !report.digest.is_empty() {
-        let _ = write!(out, "<p>{}: <code>{}</code>.</p>", escape(report.digest_in_words), escape(&report.digest));
-    }
-    let _ = writeln!(
-        out,
-        "<p>Made by Sottovoce {}. This page loads nothing and runs no script.</p></footer>",
-        escape(&report.version)
-    );
 }

@@ -40,11 +40,13 @@ fn small() -> Report {
         learned: None,
         in_bits: false,
         table: vec![row("model propagation"), row("coordinate descent")],
-        reproduce: vec!["sottovoce train task.toml".into()],
-        task: "name = \"ring\"\n".into(),
-        digest: "abc123".into(),
-        digest_in_words: "Digest",
-        version: "0.1.0".into(),
+        origins: Origins {
+            reproduce: vec!["sottovoce train task.toml".into()],
+            task: "name = \"ring\"\n".into(),
+            digest: "abc123".into(),
+            digest_in_words: "Digest",
+            version: "0.1.0".into(),
+        },
     }
 }
 
@@ -102,7 +104,8 @@ fn the_same_report_gives_the_same_bytes() {
 fn names_cannot_become_markup() {
     let evil = "<script>alert(\"1\")</script>&'\u{1b}\0".to_string();
     let mut report = small();
-    for text in [&mut report.title, &mut report.subtitle, &mut report.privacy, &mut report.score_name, &mut report.task]
+    for text in
+        [&mut report.title, &mut report.subtitle, &mut report.privacy, &mut report.score_name, &mut report.origins.task]
     {
         text.clone_from(&evil);
     }
@@ -114,7 +117,8 @@ fn names_cannot_become_markup() {
         sweep: Sweep { skipped: Some(evil.clone()), ..Sweep::default() },
         ..private
     });
-    (report.digest, report.version, report.reproduce) = (evil.clone(), evil.clone(), vec![evil.clone()]);
+    let origins = &mut report.origins;
+    (origins.digest, origins.version, origins.reproduce) = (evil.clone(), evil.clone(), vec![evil.clone()]);
     report.agents.iter_mut().for_each(|a| a.name.clone_from(&evil));
     report.runs.iter_mut().for_each(|r| r.name.clone_from(&evil));
     report.table.iter_mut().for_each(|r| r.name.clone_from(&evil));

@@ -259,7 +259,7 @@ fn network_folder(loaded: &Loaded, gathered: &[Gathered]) -> Result<Files, Mista
     let place = tempfile::tempdir().map_err(|error| Mistake::new(format!("no folder for copies: {error}")))?;
     let out = place.path().join("run");
     let folder = Folder::begin(&out, false, &artefacts::names(Command::Network))?;
-    let counted = Traffic { wakes: 40, vectors_sent: 80, bytes_sent: 640 };
+    let counted = Traffic { wakes: 40, vectors_sent: 80, bytes_sent: 640, ..Traffic::default() };
     let tally = Tally { traffic: vec![Traffic::default(), counted], seconds: 1.0, quiet: true, ..Tally::default() };
     let facts = PublicFacts::of(loaded);
     peer::write(&folder, &facts, gathered, &tally, None, "sottovoce network".to_owned())?;

@@ -1,6 +1,6 @@
 //! A task as an audit runs it: every message witnessed, every release recorded or repeated, one agent's data changed.
 
-use crate::{private, train};
+use crate::private;
 use sottovoce_algorithms::{Dataset, Points, Problem};
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Graph, Neighbours, PeerId, Peers, Reject};
 use sottovoce_privacy::audit::{Recording, Release, Replaying};
@@ -126,7 +126,7 @@ impl Visitor for Run<'_> {
         let witness = Witness(algorithm);
         let mut simulation = Simulation::start_behind(gates, &witness, &problem.graph, data, &settings)
             .map_err(|Exhausted| "an agent could not release what it starts with".to_owned())?;
-        simulation.advance(train::planned_wakes(loaded, task.algorithm));
+        simulation.advance(crate::simulate::planned_wakes(loaded, task.algorithm));
         let witnessed = |id: PeerId| {
             let releases = match simulation.gate(id).noise() {
                 Simulated::Recording(noise) => noise.releases().to_vec(),

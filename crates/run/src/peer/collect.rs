@@ -65,6 +65,7 @@ pub fn write(
     let counters = Counters {
         wakes: last.wakes,
         vectors_sent: last.vectors_sent,
+        letters_sent: last.letters_sent,
         bytes_sent: last.bytes_sent,
         lost: tally.lost,
         rejected: rejected(&tally.refused),
@@ -85,6 +86,9 @@ pub fn write(
         bits: train::sum_of_bits(gathered.iter().map(|peer| peer.bits)),
         graph: graph.as_ref(),
     };
+    if let Some(statistic) = &facts.statistic {
+        return run_folder::write_told_estimates(folder, facts, statistic, &told, vec![command]);
+    }
     let Some(loaded) = reveal else { return run_folder::write_told(folder, facts, &told, vec![command]) };
     let trained = revealed(facts, &told, loaded, gathered);
     let alone =

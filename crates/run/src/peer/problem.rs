@@ -132,7 +132,7 @@ pub fn check_task(task: &Task) -> Result<(), Mistake> {
     if let Some(what) = refuses(task) {
         return refuse(what);
     }
-    if task.model.points_max.is_none() {
+    if task.model.points_max.is_none() && task.statistic.is_none() {
         return refuse(
             "model.points-max is missing, and no peer knows the largest number of points; accepted for peers: \
              model.points-max = a number that all agree on",

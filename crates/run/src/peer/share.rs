@@ -18,7 +18,6 @@ pub struct Share {
 
 /// Each agent's share of a task's data, agents in the order of `loaded`: rows as they stand in the files, split as the task says.
 pub fn shares(task: &Task, loaded: &Loaded) -> Result<Vec<Share>, Mistake> {
-    let record = task.data.record.as_deref();
     let mut numbers = Names::default();
     let raw = data::read(task, &mut numbers)?;
     let (found, place) = numbers.sorted();
@@ -26,34 +25,41 @@ pub fn shares(task: &Task, loaded: &Loaded) -> Result<Vec<Share>, Mistake> {
     let test = raw.test.as_ref().map(|rows| (rows, data::Grouped::new(rows, &place, found.len())));
     let share = |name: &String| {
         let Ok(k) = found.binary_search(name) else {
-            return Share { data: csv(&raw.train, record, name, &[]), test: None };
+            return Share { data: csv(&raw.train, task, name, &[]), test: None };
         };
         let rows = train.of(k);
-        let with_rows = |table: &Rows, rows: &[usize]| (!rows.is_empty()).then(|| csv(table, record, name, rows));
+        let with_rows = |table: &Rows, rows: &[usize]| (!rows.is_empty()).then(|| csv(table, task, name, rows));
         if let Test::Split { share, seed } = task.data.test {
             let (kept, aside) = data::split(rows, share, seed, name);
-            return Share { data: csv(&raw.train, record, name, &kept), test: with_rows(&raw.train, &aside) };
+            return Share { data: csv(&raw.train, task, name, &kept), test: with_rows(&raw.train, &aside) };
         }
         let test = test.as_ref().and_then(|(table, grouped)| with_rows(table, grouped.of(k)));
-        Share { data: csv(&raw.train, record, name, rows), test }
+        Share { data: csv(&raw.train, task, name, rows), test }
     };
     Ok(loaded.names.iter().map(share).collect())
 }
 
 /// Rows of one agent. Numbers read back as the same bits, and ids as the same bytes, whatever these are: an id that changed on the way
 /// would be another record's.
-fn csv(table: &Rows, record: Option<&str>, name: &str, rows: &[usize]) -> Vec<u8> {
+fn csv(table: &Rows, task: &Task, name: &str, rows: &[usize]) -> Vec<u8> {
     let (p, name) = (table.columns.len(), quoted(name.as_bytes()));
-    let mut text = b"agent,".to_vec();
-    record.iter().for_each(|record| text.extend([quoted(record.as_bytes()), b",".to_vec()].concat()));
-    text.extend(b"label");
+    // The columns of a statistic have neither labels nor ids beside them.
+    let labelled = task.statistic.is_none();
+    let record = task.data.record.as_deref().filter(|_| labelled);
+    let mut text = b"agent".to_vec();
+    record.iter().for_each(|record| text.extend([b",".to_vec(), quoted(record.as_bytes())].concat()));
+    if labelled {
+        text.extend(b",label");
+    }
     table.columns.iter().for_each(|column| text.extend([b",".to_vec(), quoted(column.as_bytes())].concat()));
     text.push(b'\n');
     for &row in rows {
         text.extend(&name);
         let id = table.records.as_ref().map(|ids| quoted(&ids[row]));
         id.iter().for_each(|id| text.extend([b",", &id[..]].concat()));
-        write!(text, ",{}", table.labels[row]).expect("memory can be written");
+        if labelled {
+            write!(text, ",{}", table.labels[row]).expect("memory can be written");
+        }
         for x in &table.features[row * p..(row + 1) * p] {
             write!(text, ",{x:?}").expect("memory can be written");
         }

@@ -3,8 +3,10 @@
 //! | file | what |
 //! |---|---|
 //! | `models.csv` | `agent,theta_0,...`: what each agent broadcast last, or would |
+//! | `estimates.csv` | `agent,estimate` or `agent,estimate_0,...`, in the place of models where a statistic is measured |
 //! | `home.csv` | the same shape: what each agent keeps for itself; private runs only |
 //! | `metrics.csv` | `wakes,vectors_sent,bytes_sent,objective,score_mean,score_std` over the run |
+//! | | `wakes,letters_sent,bytes_sent,error_mean,error_std` where a statistic is measured |
 //! | `edges.csv` | `a,b,weight`: the graph, where it was learned |
 //! | `ledger.jsonl` | every charge of every agent, one JSON object a line |
 //! | `summary.json` | the figures of the run ([`Summary`]) |
@@ -14,16 +16,21 @@
 //!
 //! Which of them may be shown to whom is listed in [`crate::artefacts`]. Agents stand in the order of their names. Numbers are written so that reading them gives the same bits.
 
+mod estimates;
 mod pages;
 mod summary;
 
-pub use summary::{Accounting, GraphFigures, ModelBits, Scores, Summary};
+pub use estimates::{summary_of_estimates, write_estimates, write_told_estimates};
+pub use summary::{
+    Accounting, EstimateFigures, GraphFigures, ModelBits, ModelFigures, Observed, OneOrMany, Scores, Summary, Yielded,
+};
 
 use crate::facts::{PublicFacts, Told};
 use crate::ledger_file;
 use crate::train::Trained;
 use sha2::{Digest, Sha256};
 use sottovoce_core::{Graph, PeerId, Rows};
+use sottovoce_report::page::Picture;
 use sottovoce_report::training::{self, Report, Sample, Sweep};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::folder::Folder;
@@ -136,12 +143,17 @@ fn write_released(folder: &Folder, facts: &PublicFacts, told: &Told<'_>) -> Resu
 fn write_figures(folder: &Folder, summary: &Summary, report: &Report) -> Result<(), Mistake> {
     folder.write("summary.json", serde_json::to_string_pretty(summary).expect("a summary is JSON") + "\n")?;
     let pictures = training::plots(report);
+    write_pictures(folder, &pictures)?;
+    folder.write("report.html", training::html(report, &pictures))
+}
+
+fn write_pictures(folder: &Folder, pictures: &[Picture]) -> Result<(), Mistake> {
     folder.folder("plots")?;
-    for picture in &pictures {
+    for picture in pictures {
         folder.write(&format!("plots/{}.svg", picture.file_stem), &picture.svg)?;
         folder.write(&format!("plots/{}.png", picture.file_stem), &picture.png)?;
     }
-    folder.write("report.html", training::html(report, &pictures))
+    Ok(())
 }
 
 fn ledger_of(facts: &PublicFacts, told: &Told<'_>) -> String {
@@ -191,10 +203,15 @@ fn digest(parts: &[&[u8]]) -> String {
 
 /// Models of the agents that are shown, as csv.
 fn models_csv(facts: &PublicFacts, models: &Rows, shown: &[bool]) -> Vec<u8> {
+    rows_csv(facts, (0..facts.dimension).map(|k| format!("theta_{k}")), models, shown)
+}
+
+/// One row for each of the agents that are shown, as csv.
+fn rows_csv(facts: &PublicFacts, header: impl Iterator<Item = String>, models: &Rows, shown: &[bool]) -> Vec<u8> {
     let mut csv = csv::WriterBuilder::new().from_writer(Vec::new());
     let written = (|| {
         csv.write_field("agent")?;
-        csv.write_record((0..facts.dimension).map(|k| format!("theta_{k}")))?;
+        csv.write_record(header)?;
         for (k, name) in facts.names.iter().enumerate().filter(|(k, _)| shown[*k]) {
             csv.write_field(name)?;
             csv.write_record(models.row(k).iter().map(f64::to_string))?;

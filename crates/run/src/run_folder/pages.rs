@@ -8,6 +8,7 @@ use crate::score::{gains_and_losses, mean_and_deviation};
 use crate::train::Trained;
 use sottovoce_algorithms::{objective, reference::central};
 use sottovoce_core::Graph;
+use sottovoce_report::page::Origins;
 use sottovoce_report::plot::number;
 use sottovoce_report::training::{self, AgentScore, Curve, LearnedGraph, PrivateRun, Report, Row, Sweep, VoidRecords};
 use sottovoce_task::load::Loaded;
@@ -46,14 +47,24 @@ pub(super) fn of_told(facts: &PublicFacts, told: &Told<'_>, commands: Vec<String
             seconds: Some(told.seconds),
             ..Row::default()
         }],
+        origins: origins(facts, told.origin, commands, summary.digest.clone()),
+    }
+}
+
+/// How to get a run again, and what its digest is of.
+pub(super) fn origins(facts: &PublicFacts, origin: Origin, commands: Vec<String>, digest: String) -> Origins {
+    Origins {
         reproduce: commands,
         task: facts.task.clone(),
-        digest: summary.digest.clone(),
-        digest_in_words: match (told.origin, facts.privacy) {
-            (Origin::Simulator, None) => {
+        digest,
+        digest_in_words: match (origin, facts.privacy, &facts.statistic) {
+            (Origin::Simulator, None, None) => {
                 "Digest of the task, the models and the ledger. The same task, seed and version give the same digest on any number of threads"
             }
-            (Origin::Simulator, Some(_)) => {
+            (Origin::Simulator, None, Some(_)) => {
+                "Digest of the task, the estimates and the ledger. The same task, seed and version give the same digest"
+            }
+            (Origin::Simulator, Some(_), _) => {
                 "Digest of the task without its files, the broadcast models and the ledger. The same task, data, seed and version give the \
                  same digest on any number of threads"
             }
@@ -63,12 +74,12 @@ pub(super) fn of_told(facts: &PublicFacts, told: &Told<'_>, commands: Vec<String
     }
 }
 
-fn subtitle(facts: &PublicFacts, told: &Told<'_>) -> String {
+pub(super) fn subtitle(facts: &PublicFacts, told: &Told<'_>) -> String {
     format!(
-        "{} agents, {}, {} training points, {}, {}",
+        "{} agents, {}, {}, {}, {}",
         number::count(facts.agents() as u64),
         facts.dimension_in_words,
-        number::count(facts.points.iter().sum()),
+        facts.rows_in_words(),
         match told.graph {
             Some(graph) => format!("{} learned edges", number::count(graph.edge_count() as u64)),
             None => facts.edges_in_words.clone(),

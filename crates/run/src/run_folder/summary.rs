@@ -4,15 +4,16 @@ use crate::budget::Void;
 use crate::epsilon::Epsilon;
 use crate::facts::{OBSERVER, Origin, PublicFacts, Told, UNIT};
 use crate::learned::within_and_between;
+use crate::measure::distance;
 use crate::private;
 use crate::score::{gains_and_losses, mean_and_deviation};
 use crate::train::Trained;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use sottovoce_algorithms::personal::boosting::Bits;
 use sottovoce_core::Graph;
 use sottovoce_privacy::{Accountant, Sum};
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::Leaves;
+use sottovoce_task::task::{Leaves, Statistic};
 use std::collections::BTreeMap;
 
 /// The figures of a run.
@@ -22,22 +23,15 @@ pub struct Summary {
     pub name: String,
     /// The algorithm, as in the task.
     pub algorithm: &'static str,
-    /// Q at the last models.
-    pub objective: Option<f64>,
+    /// What the run yielded.
+    #[serde(flatten)]
+    pub yielded: Yielded,
     /// n.
     pub agents: usize,
-    /// p.
-    pub dimension: usize,
     /// Wakes of agents that were there.
     pub wakes: u64,
-    /// Vectors sent over edges, the start's exchange included.
-    pub vectors_sent: u64,
     /// Bytes of encoded messages, the start's included, without transport framing.
     pub bytes_sent: u64,
-    /// How many of the vectors were sent before the first wake.
-    pub start_vectors: u64,
-    /// How many of the bytes.
-    pub start_bytes: u64,
     /// Messages that never arrived; none without faults.
     pub messages_lost: u64,
     /// Messages that arrived and were rejected.
@@ -46,29 +40,14 @@ pub struct Summary {
     pub quiet: bool,
     /// The run itself, without loading and reporting.
     pub seconds: f64,
-    /// For classification, with test points.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub accuracy: Option<Scores>,
-    /// For the squared loss, with test points.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rmse: Option<Scores>,
-    /// An upper bound on how far the objective is from its minimum: the duality gap, for boosting over a known graph.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub duality_gap: Option<f64>,
-    /// The bits of letters about models as the papers count them, without version numbers and filled up bytes, for boosting.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model_bits: Option<ModelBits>,
-    /// The graph, where it was learned.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub learned_graph: Option<GraphFigures>,
     /// The epsilon of the agent that spent most, by the task's accountant; the text "infinity" without privacy.
     pub epsilon: Epsilon,
     /// Zero without privacy.
     pub delta: f64,
-    /// What one step of the guarantee is about: a record replaced by another; private runs only.
+    /// What one step of the guarantee is about: a record replaced by another; of models, private runs only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<&'static str>,
-    /// Against whom the guarantee holds; private runs only.
+    /// Against whom the guarantee holds; of models, private runs only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observer: Option<&'static str>,
     /// Whether the noise came from a seed, so that the guarantee is that of real peers and not of this run; private runs only.
@@ -77,9 +56,6 @@ pub struct Summary {
     /// The task's accountant, and what each accountant says; private runs only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accounting: Option<Accounting>,
-    /// What is over the limit of the source; only where a run was charged to one with `--budget`, and something is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub void: Option<Void>,
     /// The seed.
     pub seed: u64,
     /// A SHA-256 that identifies the run; no times in it. Without `[privacy]`, and in the simulator: of the task (files by content, not by
@@ -87,6 +63,119 @@ pub struct Summary {
     pub digest: String,
     /// The version of the program.
     pub version: &'static str,
+}
+
+/// What a run yielded, in figures: what its algorithm declares.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Yielded {
+    /// A model for each agent.
+    Models(ModelFigures),
+    /// A statistic of everybody's data.
+    Estimate(EstimateFigures),
+}
+
+/// The figures of models.
+#[derive(Clone, Debug, Serialize)]
+pub struct ModelFigures {
+    /// Q at the last models.
+    pub objective: Option<f64>,
+    /// p.
+    pub dimension: usize,
+    /// Vectors sent over edges, the start's exchange included.
+    pub vectors_sent: u64,
+    /// How many of the vectors were sent before the first wake.
+    pub start_vectors: u64,
+    /// How many of the bytes.
+    pub start_bytes: u64,
+    /// For classification, with test points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<Scores>,
+    /// For the squared loss, with test points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rmse: Option<Scores>,
+    /// What could be observed of the algorithm besides, by name.
+    #[serde(flatten)]
+    pub observed: BTreeMap<&'static str, Observed>,
+    /// What is over the limit of the source; only where a run was charged to one with `--budget`, and something is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub void: Option<Void>,
+}
+
+/// Something that can be observed of some algorithms.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Observed {
+    /// `duality_gap`: an upper bound on how far the objective is from its minimum, for boosting over a known graph.
+    DualityGap(f64),
+    /// `model_bits`: the bits of letters about models as the papers count them, without version numbers and filled up bytes.
+    ModelBits(ModelBits),
+    /// `learned_graph`: the graph, where it was learned.
+    LearnedGraph(GraphFigures),
+}
+
+impl Observed {
+    fn name(&self) -> &'static str {
+        match self {
+            Observed::DualityGap(_) => "duality_gap",
+            Observed::ModelBits(_) => "model_bits",
+            Observed::LearnedGraph(_) => "learned_graph",
+        }
+    }
+}
+
+impl ModelFigures {
+    fn observe(&mut self, observed: impl IntoIterator<Item = Observed>) {
+        self.observed.extend(observed.into_iter().map(|one| (one.name(), one)));
+    }
+
+    /// The upper bound on how far the objective is from its minimum, where there is one.
+    pub fn duality_gap(&self) -> Option<f64> {
+        match self.observed.get("duality_gap") {
+            Some(Observed::DualityGap(gap)) => Some(*gap),
+            _ => None,
+        }
+    }
+
+    /// The graph, where it was learned.
+    pub fn learned_graph(&self) -> Option<GraphFigures> {
+        match self.observed.get("learned_graph") {
+            Some(Observed::LearnedGraph(graph)) => Some(*graph),
+            _ => None,
+        }
+    }
+}
+
+/// The figures of a statistic.
+#[derive(Clone, Debug, Serialize)]
+pub struct EstimateFigures {
+    /// What was measured, as in the task.
+    pub statistic: &'static str,
+    /// The mean of the agents' estimates.
+    pub estimate: OneOrMany,
+    /// Their standard deviation over agents.
+    pub estimates_std: OneOrMany,
+    /// What somebody who had all rows would compute; in the simulator only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exact: Option<OneOrMany>,
+    /// |estimate - exact|, in the Euclidean norm where there are several numbers; in the simulator only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<f64>,
+    /// Letters sent, whatever they hold.
+    pub letters_sent: u64,
+}
+
+/// A number, or a list where there are several.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OneOrMany(pub Vec<f64>);
+
+impl Serialize for OneOrMany {
+    fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
+        match self.0[..] {
+            [one] => writer.serialize_f64(one),
+            _ => self.0.serialize(writer),
+        }
+    }
 }
 
 /// Bits of letters about models, to each of their readers.
@@ -148,8 +237,52 @@ pub struct Accounting {
 }
 
 impl Summary {
-    /// The figures that follow from public facts and what was told.
+    /// The figures of models that follow from public facts and what was told.
     pub(super) fn of(facts: &PublicFacts, told: &Told<'_>, digest: String) -> Summary {
+        let mut figures = ModelFigures {
+            objective: None,
+            dimension: facts.dimension,
+            vectors_sent: told.counters.vectors_sent,
+            start_vectors: told.start.vectors_sent,
+            start_bytes: told.start.bytes_sent,
+            accuracy: None,
+            rmse: None,
+            observed: BTreeMap::new(),
+            void: None,
+        };
+        figures.observe(told.bits.map(|Bits { steps, models }| Observed::ModelBits(ModelBits { steps, models })));
+        figures.observe(told.graph.map(|graph| Observed::LearnedGraph(graph_figures(facts, graph))));
+        Summary::with(facts, told, digest, Yielded::Models(figures))
+    }
+
+    /// The figures of a statistic; `exact` is what somebody who had all rows would compute.
+    pub(super) fn of_estimates(
+        facts: &PublicFacts,
+        told: &Told<'_>,
+        statistic: &Statistic,
+        exact: Option<&[f64]>,
+        digest: String,
+    ) -> Summary {
+        let column = |k: usize| -> Vec<Option<f64>> {
+            let agents = (0..facts.agents()).zip(&told.is_told);
+            agents.map(|(agent, is_told)| is_told.then(|| told.models.row(agent)[k])).collect()
+        };
+        let (mean, deviation): (Vec<f64>, Vec<f64>) =
+            (0..facts.dimension).filter_map(|k| mean_and_deviation(&column(k))).unzip();
+        let figures = EstimateFigures {
+            statistic: statistic.kind.name(),
+            error: exact.map(|exact| distance(&mean, exact)),
+            estimate: OneOrMany(mean),
+            estimates_std: OneOrMany(deviation),
+            exact: exact.map(|exact| OneOrMany(exact.to_vec())),
+            letters_sent: told.counters.letters_sent,
+        };
+        let summary = Summary::with(facts, told, digest, Yielded::Estimate(figures));
+        Summary { unit: Some(UNIT), observer: Some(OBSERVER), ..summary }
+    }
+
+    /// What is the same for all runs.
+    fn with(facts: &PublicFacts, told: &Told<'_>, digest: String, yielded: Yielded) -> Summary {
         let accounting = facts.privacy.map(|privacy| Accounting {
             accountant: privacy.accountant.name(),
             budget: privacy.epsilon,
@@ -168,33 +301,39 @@ impl Summary {
         Summary {
             name: facts.name.clone(),
             algorithm: told.algorithm,
-            objective: None,
+            yielded,
             agents: facts.agents(),
-            dimension: facts.dimension,
             wakes: told.counters.wakes,
-            vectors_sent: told.counters.vectors_sent,
             bytes_sent: told.counters.bytes_sent,
-            start_vectors: told.start.vectors_sent,
-            start_bytes: told.start.bytes_sent,
             messages_lost: told.counters.lost,
             messages_rejected: told.counters.rejected.values().sum(),
             quiet: told.quiet,
             seconds: told.seconds,
-            duality_gap: None,
-            model_bits: told.bits.map(|Bits { steps, models }| ModelBits { steps, models }),
-            learned_graph: told.graph.map(|graph| figures(facts, graph)),
-            accuracy: None,
-            rmse: None,
             epsilon,
             delta: facts.privacy.map_or(0.0, |privacy| privacy.delta),
             unit: facts.privacy.map(|_| UNIT),
             observer: facts.privacy.map(|_| OBSERVER),
             simulated: noisy.then_some(told.origin == Origin::Simulator),
             accounting,
-            void: None,
             seed: facts.seed,
             digest,
             version: env!("CARGO_PKG_VERSION"),
+        }
+    }
+
+    /// The figures of models, where there are models.
+    pub fn models(&self) -> Option<&ModelFigures> {
+        match &self.yielded {
+            Yielded::Models(figures) => Some(figures),
+            Yielded::Estimate(_) => None,
+        }
+    }
+
+    /// The figures of a statistic, where one was measured.
+    pub fn estimate(&self) -> Option<&EstimateFigures> {
+        match &self.yielded {
+            Yielded::Models(_) => None,
+            Yielded::Estimate(figures) => Some(figures),
         }
     }
 
@@ -207,13 +346,14 @@ impl Summary {
         alone: Option<&Trained>,
         loaded: &Loaded,
     ) -> Summary {
+        let Yielded::Models(figures) = &mut self.yielded else { return self };
         let classification = facts.is_classification;
         let scores = scores(run, alone, classification).filter(|_| !loaded.learns_nothing());
-        self.void = loaded.void;
-        self.objective = run.samples.last().and_then(|sample| sample.objective);
-        self.duality_gap = run.gap;
-        self.accuracy = scores.filter(|_| classification);
-        self.rmse = scores.filter(|_| !classification);
+        figures.void = loaded.void;
+        figures.objective = run.samples.last().and_then(|sample| sample.objective);
+        figures.observe(run.gap.map(Observed::DualityGap));
+        figures.accuracy = scores.filter(|_| classification);
+        figures.rmse = scores.filter(|_| !classification);
         self
     }
 }
@@ -236,7 +376,7 @@ fn scores(run: &Trained, alone: Option<&Trained>, classification: bool) -> Optio
     })
 }
 
-fn figures(facts: &PublicFacts, graph: &Graph) -> GraphFigures {
+fn graph_figures(facts: &PublicFacts, graph: &Graph) -> GraphFigures {
     let groups = facts.groups.as_ref().and_then(|groups| within_and_between(graph, &groups.of));
     let weights: f64 = graph.edges().map(|(_, _, weight)| weight).sum();
     GraphFigures {

@@ -1,9 +1,9 @@
 //! How a run reaches the agents of an algorithm, whichever it is.
 
 use crate::loaded::Loaded;
-use sottovoce_algorithms::Shard;
 use sottovoce_algorithms::personal::boosting::Bits;
 use sottovoce_algorithms::personal::graph::Links;
+use sottovoce_algorithms::{Observations, Shard};
 use sottovoce_core::{Algorithm, PeerId};
 
 /// Something to do with an algorithm, whichever it is.
@@ -29,6 +29,13 @@ pub struct Access<A: Algorithm> {
 
 /// Neighbours, their weights and their models.
 pub type Heard<'s> = Vec<(PeerId, f64, Option<&'s [f64]>)>;
+
+impl<A: for<'d> Algorithm<Data<'d> = Observations<'d>>> Access<A> {
+    /// Of an algorithm that measures a statistic of rows, and of whose states nothing is read.
+    pub fn to_rows() -> Self {
+        Access { data: Loaded::observations, links: None, heard: None, bits: None }
+    }
+}
 
 impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Access<A> {
     /// Of an algorithm whose agents have points, and of whose states nothing is read.

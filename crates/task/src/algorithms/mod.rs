@@ -9,6 +9,7 @@ mod learned_graph;
 pub mod admm;
 pub mod coordinate_descent;
 pub mod frank_wolfe;
+pub mod gossip;
 pub mod input_perturbation;
 pub mod local;
 pub mod model_propagation;
@@ -51,6 +52,7 @@ table! {
     admm,
     frank_wolfe,
     input_perturbation,
+    gossip,
 }
 
 /// An algorithm's refusal of its parameters, as a mistake of the task.

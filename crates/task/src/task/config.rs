@@ -28,6 +28,8 @@ pub(super) struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) data: Option<DataConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) statistic: Option<StatisticConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) graph: Option<GraphConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) model: Option<ModelConfig>,
@@ -55,6 +57,13 @@ config! {
         record: String,
         normalize: super::Normalize,
         feature_bound: f64,
+    }
+
+    StatisticConfig {
+        kind: super::StatisticKind,
+        columns: Vec<String>,
+        range: [f64; 2],
+        agents: u64,
     }
 
     GraphConfig {

@@ -3,7 +3,7 @@
 //! An algorithm is described once, by a [`Description`] in [`crate::algorithms`]. Readers of tasks, runs, peers, audits and documents ask it;
 //! none of them knows an algorithm by name.
 
-use super::{GraphSource, Model, Own, Privacy, Task};
+use super::{GraphSource, Model, Own, Privacy, StatisticKind, Task};
 use crate::keys::Key;
 use sottovoce_algorithms::Problem;
 use sottovoce_core::Graph;
@@ -20,6 +20,8 @@ pub struct Description {
     pub sentence: &'static str,
     /// What comes of a run.
     pub yields: Yields,
+    /// Which statistics it measures; none where it learns models.
+    pub statistics: &'static [StatisticKind],
     /// What others can see of an agent.
     pub leaves: Leaves,
     /// Whether agents act when their clocks tick. Others are done when they have started.
@@ -105,6 +107,7 @@ impl Description {
         name: "",
         sentence: "",
         yields: Yields::ModelPerAgent,
+        statistics: &[],
         leaves: Leaves::Exact,
         acts: true,
         boosts: false,

@@ -11,6 +11,7 @@ mod learned;
 mod own;
 mod privacy;
 mod resolve;
+mod statistic;
 mod write;
 
 use crate::error::Mistake;
@@ -25,6 +26,7 @@ pub use sottovoce_algorithms::graphs::Threshold;
 pub use sottovoce_algorithms::personal::descent::Start;
 use sottovoce_algorithms::{Loss, Regularization};
 pub use sottovoce_sim::{Clock, Faults, Partition};
+pub use statistic::{Bounds, Statistic, StatisticKind};
 use std::path::{Path, PathBuf};
 
 /// The longest task file that is read, in bytes.
@@ -48,6 +50,8 @@ pub struct Task {
     pub algorithm: &'static Description,
     /// Whose points.
     pub data: Data,
+    /// What is measured; `None` where models are learned.
+    pub statistic: Option<Statistic>,
     /// Who works with whom.
     pub graph: GraphTask,
     /// The objective.

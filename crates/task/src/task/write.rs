@@ -1,7 +1,9 @@
 //! From a [`Task`] back to a task file, with every key explicit; and the fingerprint of a task.
 
 use super::config::*;
-use super::{Boosting, GraphSource, Home, Learned, Losses, Predictors, Privacy, Task, Test, Threshold, Warm};
+use super::{
+    Boosting, Bounds, GraphSource, Home, Learned, Losses, Predictors, Privacy, Statistic, Task, Test, Threshold, Warm,
+};
 use crate::error::Mistake;
 use crate::input::InputFile;
 use sha2::{Digest, Sha256};
@@ -63,8 +65,9 @@ impl Task {
             name: Some(self.name.clone()),
             algorithm: Some(self.algorithm.name.to_owned()),
             data: Some(data),
+            statistic: self.statistic.as_ref().map(Statistic::config),
             graph: Some(self.graph_config(path)?),
-            model: Some(ModelConfig {
+            model: self.statistic.is_none().then(|| ModelConfig {
                 loss: Some(self.model.loss),
                 regularization: Some(match self.model.regularization {
                     Regularization::Constant(lambda) => NumberOrWord::Number(lambda),
@@ -117,7 +120,7 @@ impl Task {
             agents: self.data.train.agents.as_ref().map(&mut *path).transpose()?,
             dimension: self.data.dimension.map(|dimension| dimension as u32),
             record: self.data.record.clone(),
-            normalize: Some(self.data.normalize),
+            normalize: self.statistic.is_none().then_some(self.data.normalize),
             feature_bound: self.data.feature_bound,
             ..DataConfig::default()
         };
@@ -261,12 +264,24 @@ impl Boosting {
     }
 }
 
+impl Statistic {
+    /// The section as it is written, with every key explicit.
+    fn config(&self) -> StatisticConfig {
+        StatisticConfig {
+            kind: Some(self.kind),
+            columns: self.columns.clone(),
+            range: self.range.map(|Bounds { low, high }| [low, high]),
+            agents: self.agents,
+        }
+    }
+}
+
 impl Learned {
     /// Writes the graph's keys.
     fn write(
         &self,
         graph: &mut GraphConfig,
-        path: &mut dyn FnMut(&std::path::Path) -> Result<String, Mistake>,
+        path: &mut dyn FnMut(&InputFile) -> Result<String, Mistake>,
     ) -> Result<(), Mistake> {
         graph.sample = Some(self.sample);
         graph.sparsity = Some(self.sparsity);

@@ -78,7 +78,7 @@ fn rows_count_once_each_whoever_holds_them_and_within_the_bounds() {
         net.deliver_all();
         assert_eq!([net.model(0), net.model(1)], [expected; 2], "{goal:?}");
     }
-    assert_eq!((mean(&survey), sum(&survey)), (vec![3.0, 4.0], vec![12.0, 16.0]));
+    assert_eq!((mean(survey.everyone()), sum(survey.everyone())), (vec![3.0, 4.0], vec![12.0, 16.0]));
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn lost_doubled_and_overtaken_letters_neither_lose_nor_double_anything() {
             }
         }
         assert!(on_its_way, "the storm never emptied a hand: it tests nothing");
-        let exact = mean(&survey);
+        let exact = mean(survey.everyone());
         for agent in 0..8 {
             let error = crate::vector::largest_difference(net.model(agent), &exact);
             assert!(error < 1e-12, "seed {seed} agent {agent}: {error}");

@@ -2,12 +2,13 @@
 
 mod learned;
 mod privacy;
+mod statistic;
 
 use super::check::Lines;
 use super::config::{self, Config, DataConfig, FaultsConfig, GraphConfig, ModelConfig, RunConfig};
 use super::{
     Clock, Data, Description, Faults, GraphSource, GraphTask, Leaves, Model, Normalize, Own, Partition, Points,
-    Privacy, Run, Start, Task, Test, Threshold, Turns, WAKES_DEFAULT, WAKES_WITH_TOLERANCE, Wish, names_of,
+    Privacy, Run, Start, Task, Test, Threshold, Turns, WAKES_DEFAULT, WAKES_WITH_TOLERANCE, Wish, Yields, names_of,
 };
 use crate::error::Mistake;
 use crate::input::{InputFile, Memory};
@@ -16,7 +17,7 @@ use sottovoce_algorithms::{Loss, Regularization};
 use std::path::Path;
 
 pub(super) fn resolve(
-    config: Config,
+    mut config: Config,
     file: &Path,
     memory: &Memory,
     lines: &Lines<'_>,
@@ -24,13 +25,14 @@ pub(super) fn resolve(
 ) -> Result<Task, Mistake> {
     let folder = file.parent().unwrap_or(Path::new(""));
     let paths = Paths { folder, memory, lines };
-    let algorithm = required(config.algorithm, "algorithm", lines)?;
+    let algorithm = required(config.algorithm.take(), "algorithm", lines)?;
     let algorithm: &'static Description =
         algorithms.iter().find(|one| one.name == algorithm).expect("the table of keys lists these names");
     if algorithm.leaves == Leaves::NoisyData && config.privacy.is_none() {
         let what = format!("{} is about privacy; accepted: with a section [privacy]", algorithm.name);
         return Err(lines.mistake("algorithm", what));
     }
+    let statistic = statistic::resolve(&mut config, algorithm, lines, algorithms)?;
     let model_config = config.model.unwrap_or_default();
     let (start, trade_off) = (model_config.start, model_config.trade_off);
     let mut model = model(model_config, config.privacy.is_some(), lines)?;
@@ -40,6 +42,9 @@ pub(super) fn resolve(
     let mut graph = graph(graph_config, algorithm, &paths)?;
     if let (GraphSource::Learned(_), None, Some(defaults)) = (&graph.source, trade_off, algorithm.learned_graph) {
         model.trade_off = defaults.trade_off;
+    }
+    if statistic.is_some() {
+        statistic::check_graph(&graph.source, lines)?;
     }
     let run_config = config.run.unwrap_or_default();
     let (tolerance, private) = (run_config.tolerance.is_some(), config.privacy.is_some());
@@ -70,6 +75,7 @@ pub(super) fn resolve(
         algorithm,
         own: own(algorithm, config.own),
         data,
+        statistic,
         graph,
         model,
         boosting,
@@ -90,9 +96,14 @@ fn check_algorithm(
         return Err(lines.mistake(key, what));
     }
     if wish.private && !algorithm.leaves.can_be_private() {
-        let others = names_of(algorithms, |one| one.leaves.can_be_private());
-        let name = algorithm.name;
-        let what = format!("{name} sends exact models, so it cannot be private; accepted with [privacy]: {others}");
+        let alike = |one: &Description| one.yields == algorithm.yields && one.leaves.can_be_private();
+        let (name, measures) = (algorithm.name, algorithm.yields == Yields::Estimate);
+        let others = match names_of(algorithms, alike) {
+            names if names.is_empty() => "accepted: no [privacy]".to_owned(),
+            names => format!("accepted with [privacy]: {names}"),
+        };
+        let sent = if measures { "sums" } else { "models" };
+        let what = format!("{name} sends exact {sent}, so it cannot be private; {others}");
         return Err(lines.mistake("algorithm", what));
     }
     if matches!(wish.graph, GraphSource::Learned(_)) && algorithm.learned_graph.is_none() {

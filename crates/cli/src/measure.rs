@@ -1,0 +1,133 @@
+//! `sottovoce measure`.
+
+use crate::{OutArguments, Output, RunArguments, screen};
+use sottovoce_report::plot::number;
+use sottovoce_report::training::bound_or_infinity;
+use sottovoce_run::facts::{GUARANTEE_IN_WORDS, Origin, PublicFacts};
+use sottovoce_run::pipeline::{Directory, Outcome, Request};
+use sottovoce_run::run_folder::{EstimateFigures, Summary};
+use sottovoce_run::simulate::Halt;
+use sottovoce_task::algorithms;
+use sottovoce_task::load::load;
+use sottovoce_task::task::{Task, Yields};
+use std::path::PathBuf;
+
+/// Measure a statistic of everybody's data in the simulator, and write a run directory with a report
+///
+/// Nobody hands over its rows: agents exchange what the algorithm says, until all of them hold an estimate. The task says what is
+/// measured, of which columns of a csv file with the header agent,<column>..., and who can exchange with whom:
+///
+///   name = "rooms"
+///   algorithm = "gossip"
+///   [data]
+///   train = "ratings.csv"
+///   [statistic]
+///   kind = "mean"
+///   columns = ["room", "cleanliness"]
+///   [graph]
+///   kind = "ring"
+///   [run]
+///   tolerance = 1e-6
+///
+/// With real processes: `sottovoce network`, and on machines of their own `sottovoce peer`, take the same task.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment, after_help = algorithms::help(&[Yields::Estimate]))]
+pub struct Arguments {
+    /// The task file
+    task: PathBuf,
+
+    #[command(flatten)]
+    out: OutArguments,
+
+    /// Another seed than the task's
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    #[command(flatten)]
+    run: RunArguments,
+
+    /// Check the task and its files, and say what would run; write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
+    screen::watch_for_stop();
+    let mut task = Task::read(&arguments.task)?;
+    crate::expect(&task, &[Yields::Estimate], "measure")?;
+    if let Some(seed) = arguments.seed {
+        task.set_seed(seed)?;
+    }
+    if arguments.dry_run {
+        return preview(&task, output);
+    }
+    let out = &arguments.out.out;
+    let command =
+        format!("sottovoce measure {} --seed {} --out {}", arguments.task.display(), task.run.seed, out.display());
+    let request = Request {
+        task: &task,
+        directory: Some(Directory { path: out, force: arguments.out.force, commands: vec![command] }),
+        threads: arguments.run.threads(),
+        comparisons: false,
+        charge: &mut Ok,
+    };
+    let mut shown = screen::Shown::new(output);
+    let Outcome { loaded, summary, .. } = sottovoce_run::pipeline::run(request, &mut |news| shown.tell(news))?;
+    drop(shown);
+    if output.json {
+        screen::say(serde_json::to_string(&summary).expect("a summary is JSON"))?;
+    } else if !output.quiet {
+        let ends = screen::ends(summary.quiet, loaded.task.run.tolerance.is_some());
+        screen::say(format!("{}\n{}", estimates(&summary), spent(&summary, ends)))?;
+        screen::say(format!("Report: {}", out.join("report.html").display()))?;
+    }
+    Ok(())
+}
+
+/// What would run.
+fn preview(task: &Task, output: Output) -> Result<(), Halt> {
+    let loaded = load(task)?;
+    let facts = PublicFacts::of(&loaded);
+    if output.json {
+        screen::say(serde_json::json!({
+            "name": facts.name,
+            "algorithm": facts.algorithm.name,
+            "statistic": loaded.task.statistic.as_ref().map(|statistic| statistic.kind.name()),
+            "columns": loaded.feature_names,
+            "agents": facts.agents(),
+            "rows": facts.points.iter().sum::<u64>(),
+            "edges": loaded.edge_count(),
+        }))?;
+    } else if !output.quiet {
+        screen::say(format!("{}\nNothing was run: --dry-run.", facts.describe(Origin::Simulator)))?;
+    }
+    Ok(())
+}
+
+/// What was measured, in a line.
+pub fn estimates(summary: &Summary) -> String {
+    let Some(EstimateFigures { statistic, estimate, exact, error, .. }) = summary.estimate() else {
+        return String::new();
+    };
+    let list =
+        |values: &[f64]| values.iter().map(|value| number::significant(*value, 9)).collect::<Vec<_>>().join(", ");
+    let mut text = format!("The {statistic}: {}", list(&estimate.0));
+    if let (Some(exact), Some(error)) = (exact, error) {
+        text += &format!("; exact: {}, error {}", list(&exact.0), number::significant(*error, 2));
+    }
+    text + "."
+}
+
+/// What it cost, and against whom, in a line.
+pub fn spent(summary: &Summary, ends: &str) -> String {
+    let letters = summary.estimate().map_or(0, |figures| figures.letters_sent);
+    format!(
+        "{} wakes, {} letters, {} sent, {}{ends}; epsilon = {} at delta = {}, {GUARANTEE_IN_WORDS}.",
+        number::count(summary.wakes),
+        number::count(letters),
+        number::bytes(summary.bytes_sent),
+        number::seconds(summary.seconds),
+        bound_or_infinity(summary.epsilon.into()),
+        number::bound(summary.delta),
+    )
+}

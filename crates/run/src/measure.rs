@@ -1,0 +1,106 @@
+//! One run of a statistic in the simulator.
+
+use crate::score::mean_and_deviation;
+use crate::simulate::{Figure, Halt, Progress, Ran, Setup};
+use sottovoce_algorithms::reference::statistic;
+use sottovoce_core::{Algorithm, PeerId, Rows};
+use sottovoce_privacy::Ledger;
+use sottovoce_report::statistic::Sample;
+use sottovoce_sim::Counters;
+use sottovoce_task::algorithms::{Access, Visitor, with_algorithm};
+use sottovoce_task::load::Loaded;
+use sottovoce_task::task::{Statistic, StatisticKind};
+use std::ops::ControlFlow;
+
+/// What a measurement came to.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// One row per agent: its estimate.
+    pub estimates: Rows,
+    /// What somebody who had all rows would compute.
+    pub exact: Vec<f64>,
+    /// One ledger per agent.
+    pub ledgers: Vec<Ledger>,
+    /// Errors, from the start to the end.
+    pub samples: Vec<Sample>,
+    /// Everything that happened.
+    pub counters: Counters,
+    /// What of it happened before the first wake.
+    pub start: Counters,
+    /// The run itself, without loading and measuring.
+    pub seconds: f64,
+    /// Whether every agent was quiet at the end.
+    pub quiet: bool,
+}
+
+/// Runs a task that measures a statistic. `watch` is called a few times a second, and stops the run by breaking.
+pub fn measure(
+    loaded: &Loaded,
+    statistic: &Statistic,
+    threads: usize,
+    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Measured, Halt> {
+    let algorithm = loaded.task.algorithm;
+    let measure = Measure { setup: Setup { loaded, algorithm, threads }, exact: exact(loaded, statistic), watch };
+    with_algorithm(loaded, algorithm, measure)?
+}
+
+/// The statistic itself, from everybody's rows.
+fn exact(loaded: &Loaded, statistic: &Statistic) -> Vec<f64> {
+    let everyone = (0..loaded.problem.agents() as u32).map(|agent| loaded.observations(PeerId(agent)));
+    match statistic.kind {
+        StatisticKind::Mean => statistic::mean(everyone),
+        StatisticKind::Sum => statistic::sum(everyone),
+        other => unreachable!("no algorithm measures {other:?}"),
+    }
+}
+
+struct Measure<'a> {
+    setup: Setup<'a>,
+    exact: Vec<f64>,
+    watch: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
+}
+
+impl Visitor for Measure<'_> {
+    type Output = Result<Measured, Halt>;
+
+    fn visit<A: Algorithm>(self, algorithm: &A, access: Access<A>) -> Self::Output {
+        let Measure { setup, exact, watch } = self;
+        let loaded = setup.loaded;
+        let look = |estimates: &Rows, counters: &Counters| {
+            let error = mean_and_deviation(&errors(estimates, &exact));
+            let sample = Sample {
+                wakes: counters.wakes,
+                letters_sent: counters.letters_sent,
+                bytes_sent: counters.bytes_sent,
+                error_mean: error.map(|(mean, _)| mean),
+                error_std: error.map(|(_, deviation)| deviation),
+            };
+            (sample, sample.error_mean.map(Figure::Error))
+        };
+        let data = |id| (access.data)(loaded, id);
+        let Ran { simulation, samples, start, seconds, quiet } =
+            setup.run(algorithm, data, |run| look(&run.models(), run.counters()), watch)?;
+        let ids = (0..loaded.problem.agents() as u32).map(PeerId);
+        Ok(Measured {
+            estimates: simulation.models(),
+            ledgers: ids.map(|id| simulation.ledger(id).clone()).collect(),
+            counters: simulation.counters().clone(),
+            exact,
+            samples,
+            start,
+            seconds,
+            quiet,
+        })
+    }
+}
+
+/// |estimate - exact| of each agent, in the Euclidean norm where there are several numbers.
+pub fn errors(estimates: &Rows, exact: &[f64]) -> Vec<Option<f64>> {
+    (0..estimates.count()).map(|agent| Some(distance(estimates.row(agent), exact))).collect()
+}
+
+/// |a - b|.
+pub fn distance(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
+}

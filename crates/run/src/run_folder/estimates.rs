@@ -1,0 +1,122 @@
+//! The run directory of a statistic: estimates in the place of models.
+
+use super::summary::Summary;
+use super::{digest_of_run, digest_of_told, ledger_of, pages, rows_csv, write_pictures};
+use crate::facts::{GUARANTEE_IN_WORDS, PublicFacts, Told};
+use crate::measure::Measured;
+use sottovoce_report::statistic::{self, AgentEstimate, Report, Sample};
+use sottovoce_report::training::bound_or_infinity;
+use sottovoce_task::error::Mistake;
+use sottovoce_task::folder::Folder;
+use sottovoce_task::load::Loaded;
+use sottovoce_task::task::Statistic;
+use std::fmt::Write as _;
+
+/// Writes the run directory of a simulated measurement, the exact value included; `commands` give it again.
+pub fn write_estimates(
+    folder: &Folder,
+    loaded: &Loaded,
+    statistic: &Statistic,
+    run: &Measured,
+    commands: Vec<String>,
+) -> Result<Summary, Mistake> {
+    let facts = PublicFacts::of(loaded);
+    let told = Told::of_measured(&facts, run);
+    let summary = summary_of_estimates(loaded, statistic, run)?;
+    write(folder, &facts, &told, (Some(&run.exact), &run.samples), &summary, commands)?;
+    Ok(summary)
+}
+
+/// The figures of a simulated measurement, whose directory is not written.
+pub fn summary_of_estimates(loaded: &Loaded, statistic: &Statistic, run: &Measured) -> Result<Summary, Mistake> {
+    let facts = PublicFacts::of(loaded);
+    let told = Told::of_measured(&facts, run);
+    let digest = digest_of_run(&facts, &told, &loaded.task)?;
+    Ok(Summary::of_estimates(&facts, &told, statistic, Some(&run.exact), digest))
+}
+
+/// Writes the run directory of real peers that measured a statistic, from public facts and what they told each other.
+pub fn write_told_estimates(
+    folder: &Folder,
+    facts: &PublicFacts,
+    statistic: &Statistic,
+    told: &Told<'_>,
+    commands: Vec<String>,
+) -> Result<Summary, Mistake> {
+    let summary = Summary::of_estimates(facts, told, statistic, None, digest_of_told(facts, told));
+    let sample = |traffic: &crate::facts::Traffic| Sample {
+        wakes: traffic.wakes,
+        letters_sent: traffic.letters_sent,
+        bytes_sent: traffic.bytes_sent,
+        ..Sample::default()
+    };
+    let samples: Vec<Sample> = told.traffic.iter().map(sample).collect();
+    write(folder, facts, told, (None, &samples), &summary, commands)?;
+    Ok(summary)
+}
+
+fn write(
+    folder: &Folder,
+    facts: &PublicFacts,
+    told: &Told<'_>,
+    (exact, samples): (Option<&Vec<f64>>, &[Sample]),
+    summary: &Summary,
+    commands: Vec<String>,
+) -> Result<(), Mistake> {
+    let names = (0..facts.dimension).map(|k| match facts.dimension {
+        1 => "estimate".to_owned(),
+        _ => format!("estimate_{k}"),
+    });
+    folder.write("estimates.csv", rows_csv(facts, names, told.models, &told.is_told))?;
+    folder.write("metrics.csv", metrics_csv(samples))?;
+    folder.write("ledger.jsonl", ledger_of(facts, told))?;
+    folder.write("task.toml", &facts.task)?;
+    folder.write("summary.json", serde_json::to_string_pretty(summary).expect("a summary is JSON") + "\n")?;
+    let report = page(facts, told, exact, samples, summary, commands);
+    let pictures = statistic::plots(&report);
+    write_pictures(folder, &pictures)?;
+    folder.write("report.html", statistic::html(&report, &pictures))
+}
+
+fn metrics_csv(samples: &[Sample]) -> String {
+    let mut text = String::from("wakes,letters_sent,bytes_sent,error_mean,error_std\n");
+    let or_empty = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    for sample in samples {
+        let (mean, deviation) = (or_empty(sample.error_mean), or_empty(sample.error_std));
+        let _ = writeln!(text, "{},{},{},{mean},{deviation}", sample.wakes, sample.letters_sent, sample.bytes_sent);
+    }
+    text
+}
+
+fn page(
+    facts: &PublicFacts,
+    told: &Told<'_>,
+    exact: Option<&Vec<f64>>,
+    samples: &[Sample],
+    summary: &Summary,
+    commands: Vec<String>,
+) -> Report {
+    let figures = summary.estimate().expect("a statistic was measured");
+    let agent = |k: usize| AgentEstimate {
+        name: facts.names[k].clone(),
+        rows: facts.points[k],
+        estimate: told.models.row(k).to_vec(),
+    };
+    Report {
+        title: facts.name.clone(),
+        subtitle: pages::subtitle(facts, told),
+        privacy: facts.privacy_line(told.origin),
+        statistic: figures.statistic.to_owned(),
+        columns: facts.statistic.as_ref().and_then(|statistic| statistic.columns.clone()).unwrap_or_default(),
+        estimate: figures.estimate.0.clone(),
+        exact: exact.cloned(),
+        agents: (0..facts.agents()).filter(|&k| told.is_told[k]).map(agent).collect(),
+        samples: samples.to_vec(),
+        agents_in_all: facts.agents() as u64,
+        seconds: told.seconds,
+        epsilon: bound_or_infinity(summary.epsilon.into()),
+        delta: summary.delta,
+        guarantee: GUARANTEE_IN_WORDS.to_owned(),
+        origins: pages::origins(facts, told.origin, commands, summary.digest.clone()),
+    }
+}

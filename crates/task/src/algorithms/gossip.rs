@@ -1,0 +1,35 @@
+//! Means and sums by pairwise averaging (Boyd et al. 2006).
+
+use super::{Access, Visitor, refused};
+use crate::error::Mistake;
+use crate::loaded::Loaded;
+use crate::task::{Description, StatisticKind, Yields};
+use sottovoce_algorithms::average::gossip::{Goal, Gossip, GossipConfig};
+
+/// What everybody may ask about it.
+pub const DESCRIPTION: Description = Description {
+    name: "gossip",
+    sentence: "meets one random neighbour, and both go on with the mean of what they held",
+    yields: Yields::Estimate,
+    statistics: &[StatisticKind::Mean, StatisticKind::Sum],
+    on_peers: Some(|task| {
+        let unknown =
+            |statistic: &crate::task::Statistic| statistic.kind == StatisticKind::Sum && statistic.agents.is_none();
+        task.statistic.as_ref().is_some_and(unknown).then_some(
+            "statistic.agents is missing, and no peer knows how many there are; accepted for peers: statistic.agents = a number that \
+             all agree on",
+        )
+    }),
+    ..Description::PLAIN
+};
+
+pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
+    let statistic = loaded.task.statistic.as_ref().expect("reading the task has checked it");
+    let agents = statistic.agents.map_or(loaded.problem.agents(), |agents| agents as usize);
+    let goal = match statistic.kind {
+        StatisticKind::Sum => Goal::Sum { agents },
+        _ => Goal::Mean,
+    };
+    let config = GossipConfig { columns: loaded.problem.dimension(), goal };
+    Ok(visitor.visit(&Gossip::new(config).map_err(refused(loaded))?, Access::to_rows()))
+}

@@ -1,0 +1,47 @@
+//! The `[statistic]` section: what is measured of everybody's data.
+
+use crate::keys::STATISTICS;
+use serde::{Deserialize, Serialize};
+pub use sottovoce_algorithms::Bounds;
+
+/// What is measured, in the order of [`STATISTICS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StatisticKind {
+    /// The mean of each column over all rows.
+    Mean,
+    /// The sum of each column over all rows.
+    Sum,
+    /// How many values lie in each of some equal bins.
+    Histogram,
+    /// The variance of each column.
+    Variance,
+    /// The mean difference of two rows, over twice the mean.
+    Gini,
+    /// How often two rows are in the same order by both of two columns.
+    Kendall,
+    /// How often a row of one class has a higher score than one of the other.
+    Auc,
+    /// The mean distance of two rows within a group.
+    Scatter,
+}
+
+impl StatisticKind {
+    /// As it is written in a task file.
+    pub fn name(self) -> &'static str {
+        STATISTICS[self as usize]
+    }
+}
+
+/// What is measured, and of which values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Statistic {
+    /// What.
+    pub kind: StatisticKind,
+    /// Of which columns; `None`: of all, filled in by [`crate::load::load`].
+    pub columns: Option<Vec<String>>,
+    /// Public bounds of all values.
+    pub range: Option<Bounds>,
+    /// How many agents there are; `None`: as many as have rows, filled in by [`crate::load::load`].
+    pub agents: Option<u64>,
+}
