@@ -13,7 +13,7 @@ use sottovoce_report::plot::number;
 use sottovoce_report::training::bound_or_infinity;
 use sottovoce_run::budget::{ChargedRows, Void, void_of};
 use sottovoce_run::epsilon::Epsilon;
-use sottovoce_run::peer::{One, PeerFile, load_without};
+use sottovoce_run::peer::{PeerFile, PeerTask, load_without};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::load::Loaded;
 use std::collections::{BTreeMap, BTreeSet};
@@ -199,7 +199,7 @@ pub struct ChargedPeer {
     /// To what.
     pub charged: Charged,
     /// Its data again, if records have ids.
-    pub without: Option<One>,
+    pub without: Option<PeerTask>,
     /// Its place in the book, while it runs.
     pub seat: Seat,
 }
@@ -207,7 +207,7 @@ pub struct ChargedPeer {
 /// The same for a peer, whose store's lock is held. A store and its instance belong together. None where it can release nothing.
 pub fn charge_peer(
     file: &PeerFile,
-    one: &One,
+    one: &PeerTask,
     identity: &Identity,
     disk: &mut FileDisk,
     given: Option<Instance>,
@@ -324,7 +324,7 @@ fn elsewhere(file: &PeerFile) -> Mistake {
 }
 
 /// The charge of a peer's instance, if there is one, for its owner to look at.
-pub fn recorded(file: &PeerFile, one: &One) -> Result<Option<Charged>, Mistake> {
+pub fn recorded(file: &PeerFile, one: &PeerTask) -> Result<Option<Charged>, Mistake> {
     let cannot = |error: std::io::Error| Mistake::io(&file.store, "read", &error);
     let Some(beside) = instance(&file.store).map_err(cannot)? else { return Ok(None) };
     let instance = beside.instance();

@@ -113,7 +113,7 @@ fn tell_private(loaded: &Loaded, summary: &Summary, runs: &[Trained; 2]) -> Resu
     let home = private.home.as_ref().map(|home| ("home, kept", &home.scores));
     for (name, scores) in [("local", &alone.scores), ("broadcast, with noise", &private.scores)].into_iter().chain(home)
     {
-        let of = Outcome { name, scores, is_alone: name == "local" };
+        let of = DemoRow { name, scores, is_alone: name == "local" };
         rows.extend(of.cells(&alone.scores));
     }
     screen::table(&rows)?;
@@ -128,13 +128,13 @@ fn tell_private(loaded: &Loaded, summary: &Summary, runs: &[Trained; 2]) -> Resu
 }
 
 /// Models beside local ones.
-struct Outcome<'a> {
+struct DemoRow<'a> {
     name: &'a str,
     scores: &'a [Option<f64>],
     is_alone: bool,
 }
 
-impl Outcome<'_> {
+impl DemoRow<'_> {
     /// Name, accuracy, gain, how many gain and lose; none without scores.
     fn cells(&self, alone: &[Option<f64>]) -> Option<Vec<String>> {
         let (mean, deviation) = mean_and_deviation(self.scores)?;
@@ -157,7 +157,7 @@ fn by_algorithm(runs: &[Trained]) -> Result<(), Mistake> {
     let alone = &runs[0];
     for run in runs {
         let name = run.algorithm.in_words();
-        let of = Outcome { name: &name, scores: &run.scores, is_alone: run.algorithm == alone.algorithm };
+        let of = DemoRow { name: &name, scores: &run.scores, is_alone: run.algorithm == alone.algorithm };
         let rest = [number::count(run.counters.vectors_sent), number::seconds(run.seconds)];
         rows.extend(of.cells(&alone.scores).map(|cells| cells.into_iter().chain(rest).collect()));
     }

@@ -2,10 +2,10 @@
 
 use sottovoce_net::store::Owner;
 use sottovoce_net::transport::Identity;
-use sottovoce_run::peer::One;
+use sottovoce_run::peer::PeerTask;
 
 /// To whom the store of a peer belongs.
-pub fn owner(one: &One, identity: &Identity) -> Owner {
+pub fn owner(one: &PeerTask, identity: &Identity) -> Owner {
     Owner {
         key: identity.id().to_string(),
         task: one.task,

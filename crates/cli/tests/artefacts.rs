@@ -236,7 +236,7 @@ fn shown(run: &Path) -> Vec<(String, Vec<u8>)> {
     for artefact in artefacts::ALL.iter().filter(|one| one.command == Command::Network && one.shown == Shown::Yes) {
         let path = run.join(artefact.name);
         let files = match artefact.kind {
-            Kind::Said => Vec::new(),
+            Kind::Console => Vec::new(),
             Kind::File => Vec::from_iter(path.exists().then_some(path)),
             Kind::Folder => entries(&path).iter().map(|file| path.join(file)).collect(),
         };
@@ -350,7 +350,7 @@ fn a_network_that_learns_its_graph_tells_nobodys_loss() {
     let exact = losses(&loaded, &models(place, "told", &loaded.names, 2));
     let shown = artefacts::ALL
         .iter()
-        .filter(|one| one.command == Command::Network && one.kind != Kind::Said && one.shown == Shown::Yes)
+        .filter(|one| one.command == Command::Network && one.kind != Kind::Console && one.shown == Shown::Yes)
         .filter(|one| one.name != "estimates.csv");
     for artefact in shown {
         let path = place.join("told").join(artefact.name);

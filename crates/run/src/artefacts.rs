@@ -32,7 +32,7 @@ pub enum Kind {
     /// A folder inside the folder, with all that it holds.
     Folder,
     /// Something that a command gives besides: what it prints, how it ends.
-    Said,
+    Console,
 }
 
 /// What it is computed from. The last word counts: what is made of exact data and public facts is made of exact data.
@@ -78,7 +78,7 @@ pub struct Artefact {
 }
 
 use Command::{Measure, Network, NetworkRevealed, Others, Peer, Train};
-use Kind::{File, Folder, Said};
+use Kind::{Console, File, Folder};
 use MadeOf::{ExactData, PublicFacts, Released, Secret};
 use Shown::{No, UnlessSeedKnown, Yes};
 
@@ -118,9 +118,9 @@ pub const ALL: &[Artefact] = &[
         Yes,
         "the task, with points-max from m_i, paths on this machine, the seed",
     ),
-    one(Train, "standard output", Said, ExactData, No, "objective and scores"),
-    one(Train, "standard error", Said, ExactData, No, "progress with the objective, warnings"),
-    one(Train, "exit code", Said, PublicFacts, Yes, "0, or 2 for a mistake in task or files"),
+    one(Train, "standard output", Console, ExactData, No, "objective and scores"),
+    one(Train, "standard error", Console, ExactData, No, "progress with the objective, warnings"),
+    one(Train, "exit code", Console, PublicFacts, Yes, "0, or 2 for a mistake in task or files"),
     one(Measure, "estimates.csv", File, Released, UnlessSeedKnown, "each agent's estimate"),
     one(Measure, "metrics.csv", File, ExactData, No, "counters and errors over time"),
     one(Measure, "ledger.jsonl", File, PublicFacts, Yes, "charges: they follow from the plan and m_i"),
@@ -128,9 +128,9 @@ pub const ALL: &[Artefact] = &[
     one(Measure, "report.html", File, ExactData, No, "the same figures, errors over time"),
     one(Measure, "plots", Folder, ExactData, No, "the report's pictures"),
     one(Measure, "task.toml", File, PublicFacts, Yes, "the task, paths on this machine, the seed"),
-    one(Measure, "standard output", Said, ExactData, No, "the estimate, the exact value and the error"),
-    one(Measure, "standard error", Said, ExactData, No, "progress with the error, warnings"),
-    one(Measure, "exit code", Said, PublicFacts, Yes, "0, or 2 for a mistake in task or files"),
+    one(Measure, "standard output", Console, ExactData, No, "the estimate, the exact value and the error"),
+    one(Measure, "standard error", Console, ExactData, No, "progress with the error, warnings"),
+    one(Measure, "exit code", Console, PublicFacts, Yes, "0, or 2 for a mistake in task or files"),
     one(Network, "models.csv", File, Released, Yes, "what peers told last"),
     one(Network, "estimates.csv", File, Released, Yes, "each peer's estimate, where a statistic is measured"),
     one(Network, "edges.csv", File, Released, Yes, "the learned graph, from released models and noisy losses"),
@@ -141,9 +141,9 @@ pub const ALL: &[Artefact] = &[
     one(Network, "plots", Folder, Released, Yes, "the report's pictures"),
     one(Network, "task.toml", File, PublicFacts, Yes, "the task, with points-max from m_i, paths on this machine"),
     one(Network, "peers", Folder, ExactData, No, "each peer's folder, and the task that all read"),
-    one(Network, "standard output", Said, Released, Yes, "the plan, counters, epsilon"),
-    one(Network, "standard error", Said, Released, Yes, "progress by counters, warnings"),
-    one(Network, "exit code", Said, PublicFacts, Yes, "0, or 2 for a mistake in task or files"),
+    one(Network, "standard output", Console, Released, Yes, "the plan, counters, epsilon"),
+    one(Network, "standard error", Console, Released, Yes, "progress by counters, warnings"),
+    one(Network, "exit code", Console, PublicFacts, Yes, "0, or 2 for a mistake in task or files"),
     one(NetworkRevealed, "models.csv", File, Released, Yes, "what peers told last"),
     one(NetworkRevealed, "home.csv", File, ExactData, No, "home models"),
     one(NetworkRevealed, "edges.csv", File, Released, Yes, "the learned graph"),
@@ -154,9 +154,9 @@ pub const ALL: &[Artefact] = &[
     one(NetworkRevealed, "plots", Folder, ExactData, No, "the report's pictures"),
     one(NetworkRevealed, "task.toml", File, PublicFacts, Yes, "the task"),
     one(NetworkRevealed, "peers", Folder, ExactData, No, "each peer's folder"),
-    one(NetworkRevealed, "standard output", Said, ExactData, No, "scores"),
-    one(NetworkRevealed, "standard error", Said, Released, Yes, "progress by counters, warnings"),
-    one(NetworkRevealed, "exit code", Said, PublicFacts, Yes, "0, or 2 for a mistake in task or files"),
+    one(NetworkRevealed, "standard output", Console, ExactData, No, "scores"),
+    one(NetworkRevealed, "standard error", Console, Released, Yes, "progress by counters, warnings"),
+    one(NetworkRevealed, "exit code", Console, PublicFacts, Yes, "0, or 2 for a mistake in task or files"),
     one(Peer, "card.toml", File, PublicFacts, Yes, "name, key and addresses, made to be given away"),
     one(Peer, "peer.toml", File, PublicFacts, No, "the same of this peer and its neighbours, and where its data lie"),
     one(Peer, "peer.key", File, Secret, No, "the secret key"),
@@ -184,34 +184,34 @@ pub const ALL: &[Artefact] = &[
     one(
         Peer,
         "messages",
-        Said,
+        Console,
         Released,
         Yes,
         "hello, posts, letters, answers; see THREATS.md for what is in them uncharged",
     ),
-    one(Peer, "GET /metrics", Said, Released, Yes, "counters and epsilon, for users of this machine"),
+    one(Peer, "GET /metrics", Console, Released, Yes, "counters and epsilon, for users of this machine"),
     one(
         Peer,
         "peer status",
-        Said,
+        Console,
         ExactData,
         No,
         "counters, charges, neighbours, addresses, the last change of the model; what its source has spent, by rows of each id",
     ),
-    one(Peer, "peer ledger", Said, PublicFacts, Yes, "charges, signed by the peer"),
+    one(Peer, "peer ledger", Console, PublicFacts, Yes, "charges, signed by the peer"),
     one(
         Peer,
         "peer predict",
-        Said,
+        Console,
         ExactData,
         No,
         "labels and rounded values of the home model; rounding is no protection",
     ),
-    one(Peer, "peer predict --broadcast", Said, Released, Yes, "predictions of what was sent"),
+    one(Peer, "peer predict --broadcast", Console, Released, Yes, "predictions of what was sent"),
     one(
         Peer,
         "exit code",
-        Said,
+        Console,
         PublicFacts,
         Yes,
         "of `peer start`: 0, or 2 for a mistake in files, a store or a budget",
@@ -219,37 +219,44 @@ pub const ALL: &[Artefact] = &[
     one(
         Peer,
         "list of processes",
-        Said,
+        Console,
         PublicFacts,
         Yes,
         "words of the command, for users of this machine: paths, and where `network` charged its peers the random name of the charge",
     ),
-    one(Others, "train --dry-run, measure --dry-run", Said, PublicFacts, Yes, "what would run: names, sizes, the plan"),
-    one(Others, "privacy plan", Said, PublicFacts, Yes, "what can be hoped for, from the task, m_i and the graph"),
-    one(Others, "privacy epsilon, privacy noise", Said, PublicFacts, Yes, "arithmetic of budgets and ledgers"),
+    one(
+        Others,
+        "train --dry-run, measure --dry-run",
+        Console,
+        PublicFacts,
+        Yes,
+        "what would run: names, sizes, the plan",
+    ),
+    one(Others, "privacy plan", Console, PublicFacts, Yes, "what can be hoped for, from the task, m_i and the graph"),
+    one(Others, "privacy epsilon, privacy noise", Console, PublicFacts, Yes, "arithmetic of budgets and ledgers"),
     one(
         Others,
         "privacy budget",
-        Said,
+        Console,
         ExactData,
         No,
         "what a source has spent: numbers of tasks, of records by their ids, and of rows of each id",
     ),
-    one(Others, "data FILE, data check", Said, ExactData, No, "what is in a file, and what of it was moved"),
+    one(Others, "data FILE, data check", Console, ExactData, No, "what is in a file, and what of it was moved"),
     one(
         Others,
         "audit",
-        Said,
+        Console,
         ExactData,
         No,
         "bounds from simulations on the task's own data; its copies of them are for its user alone, and are removed",
     ),
-    one(Others, "peer init, add, remove, stop", Said, PublicFacts, Yes, "names, keys, addresses, the task's digest"),
+    one(Others, "peer init, add, remove, stop", Console, PublicFacts, Yes, "names, keys, addresses, the task's digest"),
 ];
 
 /// The files and folders that a command writes.
 pub fn names(command: Command) -> Vec<&'static str> {
-    ALL.iter().filter(|one| one.command == command && one.kind != Said).map(|one| one.name).collect()
+    ALL.iter().filter(|one| one.command == command && one.kind != Console).map(|one| one.name).collect()
 }
 
 /// The entry of a file, a folder or a word.

@@ -6,7 +6,7 @@ use sottovoce_algorithms::personal::{
 };
 use sottovoce_algorithms::{Problem, Shard, boosting, objective};
 use sottovoce_core::{Edge, Graph, PeerId, Peers, Posts, Rows, UNHEARD};
-use sottovoce_task::algorithms::Heard;
+use sottovoce_task::algorithms::HeardModels;
 use sottovoce_task::load::Loaded;
 use std::collections::HashMap;
 
@@ -44,7 +44,12 @@ pub fn losses(loaded: &Loaded, models: &Rows) -> Vec<f64> {
 }
 
 /// The home model of an agent that has learned whom to work with, from what it has heard of them.
-pub fn home_model(home: Home, shard: &Shard<'_>, heard: &Heard<'_>, known: impl Fn(PeerId) -> Broadcast) -> Vec<f64> {
+pub fn home_model(
+    home: Home,
+    shard: &Shard<'_>,
+    heard: &HeardModels<'_>,
+    known: impl Fn(PeerId) -> Broadcast,
+) -> Vec<f64> {
     let edges: Vec<Edge> = heard.iter().map(|&(peer, weight, _)| Edge { peer, weight }).collect();
     // Row 0 stands for those who have not been heard.
     let mut versions = Rows::zeros(1, shard.points.dimension);

@@ -12,7 +12,7 @@ use sottovoce_net::node::{Fault, LETTERS_MAX, Node, Outgoing};
 use sottovoce_net::transport::Identity;
 use sottovoce_privacy::Simulated;
 use sottovoce_run::audit::{Noises, Overheard, Peers};
-use sottovoce_run::peer::{One, PeerFile, load, shares};
+use sottovoce_run::peer::{PeerFile, PeerTask, load, shares};
 use sottovoce_task::algorithms::{Access, Visitor, with_algorithm};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::load::Loaded;
@@ -46,7 +46,7 @@ impl Peers for InMemory {
 /// What a peer is made of.
 struct Founder {
     file: PeerFile,
-    one: One,
+    one: PeerTask,
     identity: Identity,
 }
 

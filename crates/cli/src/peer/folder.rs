@@ -5,7 +5,7 @@ use sottovoce_net::disk::{Glance, private};
 use sottovoce_net::store::{Store, StoredStep};
 use sottovoce_net::transport::Identity;
 use sottovoce_privacy::Ledger;
-use sottovoce_run::peer::{Heard, One, PeerFile, Recalled, Saved, load, load_without};
+use sottovoce_run::peer::{HeardNeighbour, PeerFile, PeerTask, Recalled, Saved, load, load_without};
 use sottovoce_task::error::Mistake;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ pub fn read_key(file: &Path) -> Result<Identity, Mistake> {
 }
 
 /// A peer's task and its own data, as its running instance has them: records that were over their limit when it was charged are void.
-pub fn load_peer(file: &PeerFile) -> Result<One, Mistake> {
+pub fn load_peer(file: &PeerFile) -> Result<PeerTask, Mistake> {
     let one = load(file)?;
     match crate::budget::recorded(file, &one)?.filter(|charged| charged.has_ids()) {
         None => Ok(one),
@@ -74,7 +74,7 @@ pub fn load_peer(file: &PeerFile) -> Result<One, Mistake> {
 }
 
 /// The last step in a peer's store, running or not; none before its first. It must be this peer's, with this task and these data.
-pub fn look(file: &PeerFile, one: &One, identity: &Identity) -> Result<Option<StoredStep>, Mistake> {
+pub fn look(file: &PeerFile, one: &PeerTask, identity: &Identity) -> Result<Option<StoredStep>, Mistake> {
     if !file.store.exists() {
         return Ok(None);
     }
@@ -96,10 +96,10 @@ pub fn saved(step: &StoredStep) -> Saved<'_> {
 }
 
 /// What a step holds of each neighbour of a peer file. Whoever has a new key is somebody else.
-pub fn heard<'s>(step: &'s StoredStep, file: &PeerFile) -> Vec<Heard<'s>> {
+pub fn heard<'s>(step: &'s StoredStep, file: &PeerFile) -> Vec<HeardNeighbour<'s>> {
     let heard = |neighbour: &sottovoce_run::peer::Neighbour| {
         let known = step.heard.get(&neighbour.agent).filter(|known| known.key == neighbour.key);
-        known.map_or(Heard::default(), |known| Heard {
+        known.map_or(HeardNeighbour::default(), |known| HeardNeighbour {
             post: known.post.as_ref().map(|(_, values)| &values[..]),
             points: known.points,
         })

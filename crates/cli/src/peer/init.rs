@@ -4,7 +4,7 @@ use super::folder::{KEY_FILE, write_key};
 use crate::{Output, screen};
 use sottovoce_net::Multiaddr;
 use sottovoce_net::disk::{make_private_folder, private};
-use sottovoce_run::peer::{BUDGET_FOLDER, One, PEER_FILE, PeerFile, hex, is_learned, load};
+use sottovoce_run::peer::{BUDGET_FOLDER, PEER_FILE, PeerFile, PeerTask, hex, is_learned, load};
 use sottovoce_task::error::Mistake;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -107,7 +107,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
 }
 
 /// What a careful owner should know about the budget of a private task.
-pub fn warnings(one: &One) -> Vec<String> {
+pub fn warnings(one: &PeerTask) -> Vec<String> {
     let loaded = &one.loaded;
     loaded.task.privacy.map_or(Vec::new(), |privacy| sottovoce_run::private::warnings(&privacy, &loaded.problem))
 }

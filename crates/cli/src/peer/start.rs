@@ -16,7 +16,7 @@ use sottovoce_net::seat::Seat;
 use sottovoce_net::transport::{self, Identity};
 use sottovoce_net::{Key, Multiaddr};
 use sottovoce_privacy::Ledger;
-use sottovoce_run::peer::{One, PeerFile, hex, is_learned, load};
+use sottovoce_run::peer::{PeerFile, PeerTask, hex, is_learned, load};
 use sottovoce_task::algorithms::{Access, Visitor, with_algorithm};
 use sottovoce_task::error::Mistake;
 use std::io::Read;
@@ -102,7 +102,7 @@ fn log(arguments: &Arguments, output: Output) {
 struct Run<'a> {
     arguments: &'a Arguments,
     file: &'a PeerFile,
-    one: &'a One,
+    one: &'a PeerTask,
     identity: Identity,
 }
 
@@ -152,7 +152,7 @@ impl Visitor for Run<'_> {
 }
 
 /// What a peer does, for whom, and how far it may go; its coins follow from the seed.
-pub fn rules(file: &PeerFile, one: &One, seed: u64) -> Rules {
+pub fn rules(file: &PeerFile, one: &PeerTask, seed: u64) -> Rules {
     Rules {
         seed,
         plan: one.plan(),
@@ -174,7 +174,7 @@ fn source_news(file: &PeerFile, charged: &budget::Charged) -> Vec<String> {
 
 async fn serve<'d, A: Algorithm>(
     arguments: &Arguments,
-    (file, one, seat): (&PeerFile, &One, Option<Seat>),
+    (file, one, seat): (&PeerFile, &PeerTask, Option<Seat>),
     news: Vec<String>,
     node: Node<'d, A, FileDisk>,
     settings: PeerSettings,
@@ -235,7 +235,7 @@ fn ask_to_stop(owner: &mpsc::Sender<Ask>) {
 
 /// Who is there: this peer and its neighbours, in the order of their names, and their keys. Where the graph is learned, everyone is a
 /// neighbour.
-pub fn group(file: &PeerFile, one: &One, identity: &Identity) -> Result<(Group, Vec<Key>), Mistake> {
+pub fn group(file: &PeerFile, one: &PeerTask, identity: &Identity) -> Result<(Group, Vec<Key>), Mistake> {
     let mut keys = Vec::new();
     for name in &one.loaded.names {
         keys.push(match file.neighbours.iter().find(|neighbour| neighbour.agent == *name) {
@@ -268,7 +268,7 @@ pub fn group(file: &PeerFile, one: &One, identity: &Identity) -> Result<(Group, 
 
 fn transport_settings(
     file: &PeerFile,
-    one: &One,
+    one: &PeerTask,
     post_len: usize,
     letter_bytes_max: usize,
 ) -> Result<transport::TransportSettings, Mistake> {
@@ -293,7 +293,7 @@ fn transport_settings(
 }
 
 /// Writes what a private peer keeps for its owner: its home model, from its store.
-fn keep_home(folder: &Path, file: &PeerFile, one: &One) -> Result<(), Mistake> {
+fn keep_home(folder: &Path, file: &PeerFile, one: &PeerTask) -> Result<(), Mistake> {
     let Some(step) = folder::look(file, one, &read_key(&file.key)?)? else { return Ok(()) };
     let Some(home) = one.home_model(folder::saved(&step), &folder::heard(&step, file))? else { return Ok(()) };
     let header: Vec<String> = (0..home.len()).map(|k| format!("theta_{k}")).collect();

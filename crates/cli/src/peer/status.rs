@@ -10,7 +10,7 @@ use sottovoce_report::plot::number;
 use sottovoce_report::training::bound_or_infinity;
 use sottovoce_run::budget::void_in_words;
 use sottovoce_run::facts::{GUARANTEE_IN_WORDS, OBSERVER, UNIT};
-use sottovoce_run::peer::{One, PeerFile};
+use sottovoce_run::peer::{PeerFile, PeerTask};
 use sottovoce_run::run_folder::OneOrMany;
 use sottovoce_task::error::Mistake;
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
 }
 
 /// What the peer measures, and what it knows of it.
-fn estimate_in_words(one: &One, estimate: &[f64]) -> String {
+fn estimate_in_words(one: &PeerTask, estimate: &[f64]) -> String {
     let kind = one.loaded.task.statistic.as_ref().map_or("", |statistic| statistic.kind.name());
     let value = |(column, value): (&String, &f64)| format!("{kind} of {column} {}", number::significant(*value, 9));
     let values: Vec<String> = one.loaded.feature_names.iter().zip(estimate).map(value).collect();
@@ -132,7 +132,7 @@ struct Budget {
 }
 
 impl Budget {
-    fn of(one: &One, ledger: &Ledger) -> Self {
+    fn of(one: &PeerTask, ledger: &Ledger) -> Self {
         let (releases, planned) = (ledger.releases(), one.plan().map(|plan| plan.releases()));
         match one.loaded.task.privacy {
             None => Budget {

@@ -6,7 +6,7 @@ use sottovoce_algorithms::personal::graph::Links;
 use sottovoce_core::PeerId;
 use sottovoce_net::disk::Glance;
 use sottovoce_net::store::{Store, StoredStep};
-use sottovoce_run::peer::{Heard, PeerFile, Saved, load};
+use sottovoce_run::peer::{HeardNeighbour, PeerFile, Saved, load};
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -269,7 +269,7 @@ pub fn learned(folder: &Path) -> (PeerId, Links) {
     let looked = Store::look(&mut Glance::at(&folder.join("store"))).expect("a good store");
     let StoredStep { state, neighbours, ledger, .. } = looked.and_then(|(_, step)| step).expect("a step");
     let saved = Saved { state: &state, neighbours: &neighbours, ledger: &ledger, post: None };
-    let recalled = one.recall(saved, &vec![Heard::default(); neighbours.len()]).expect("its state");
+    let recalled = one.recall(saved, &vec![HeardNeighbour::default(); neighbours.len()]).expect("its state");
     (one.me, recalled.links.expect("a learned graph"))
 }
 

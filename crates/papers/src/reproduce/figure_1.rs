@@ -6,7 +6,7 @@
 use super::bench::Bench;
 use super::calibration::{Calibration, instance};
 use super::linear::{Instance, Size};
-use super::outcome::{Claim, Labelled, Outcome, Plot, Point, Series, Spread, Table};
+use super::outcome::{Claim, ExperimentOutcome, Labelled, Plot, Point, Series, Spread, Table};
 use super::tuning::{best, trade_offs};
 use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::personal::admm::{Admm, AdmmConfig, Inner};
@@ -49,7 +49,7 @@ const MUCH_LONGER: u64 = 5;
 const PLAIN: Calibration = Calibration::MeanNotDp;
 
 /// Runs it.
-pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
+pub fn run(bench: &mut Bench<'_>) -> Result<ExperimentOutcome, Halt> {
     let Parameters { size, dimension, seeds, validation_seeds, wakes_per_agent, tuning_wakes, inner_steps, penalties } =
         bench.parameters();
     let trade_off = trade_offs(bench, &[(PLAIN, dimension)], size, &validation_seeds, (tuning_wakes, 0.0))?[0];
@@ -140,7 +140,7 @@ fn share_below(first: &[Point], second: &[Point]) -> f64 {
     if all > 0.0 { below / all } else { 0.0 }
 }
 
-fn outcome(descent: &[Vec<Look>], admm: &[Vec<Look>], setting: (usize, f64, f64)) -> Outcome {
+fn outcome(descent: &[Vec<Look>], admm: &[Vec<Look>], setting: (usize, f64, f64)) -> ExperimentOutcome {
     let (dimension, trade_off, factor) = setting;
     let (gap, accuracy): (Read, Read) = (|look| look.gap, |look| look.accuracy);
     let (wakes, vectors): (Read, Read) = (|look| look.wakes, |look| look.vectors);
@@ -211,7 +211,7 @@ fn outcome(descent: &[Vec<Look>], admm: &[Vec<Look>], setting: (usize, f64, f64)
         ratio,
         ratio > 1.0,
     ));
-    Outcome { tables: vec![table(descent, admm)], plots, claims }
+    ExperimentOutcome { tables: vec![table(descent, admm)], plots, claims }
 }
 
 fn table(descent: &[Vec<Look>], admm: &[Vec<Look>]) -> Table {

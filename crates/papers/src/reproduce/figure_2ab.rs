@@ -3,7 +3,7 @@
 use super::bench::Bench;
 use super::calibration::{Calibration, Plans, Scored, Spending, Warm, instance};
 use super::linear::Size;
-use super::outcome::{Claim, Labelled, Outcome, Plot, Point, Series, Spread, Table};
+use super::outcome::{Claim, ExperimentOutcome, Labelled, Plot, Point, Series, Spread, Table};
 use super::tuning::{Case, private_runs, trade_offs};
 use serde::Deserialize;
 use sottovoce_run::train::Halt;
@@ -142,10 +142,10 @@ fn highest(points: &[Point]) -> (f64, f64, bool) {
 }
 
 /// Figure 2(a).
-pub fn constant_start(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
+pub fn constant_start(bench: &mut Bench<'_>) -> Result<ExperimentOutcome, Halt> {
     let parameters: Parameters = bench.parameters();
     let (curves, levels) = curves(bench, &parameters, &[None])?;
-    let mut outcome = Outcome { tables: vec![table(&parameters, &curves)], ..Outcome::default() };
+    let mut outcome = ExperimentOutcome { tables: vec![table(&parameters, &curves)], ..ExperimentOutcome::default() };
     for &calibration in &parameters.calibrations {
         let of_it: Vec<&Curve> = curves.iter().filter(|curve| curve.calibration == calibration).collect();
         outcome.plots.extend(plots("Figure 2(a)", &parameters, &of_it, &levels, calibration));
@@ -194,10 +194,10 @@ pub fn constant_start(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
 }
 
 /// Figure 2(b).
-pub fn warm_start(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
+pub fn warm_start(bench: &mut Bench<'_>) -> Result<ExperimentOutcome, Halt> {
     let parameters: Parameters = bench.parameters();
     let (curves, levels) = curves(bench, &parameters, &[None, Some(parameters.warm_epsilon)])?;
-    let mut outcome = Outcome { tables: vec![table(&parameters, &curves)], ..Outcome::default() };
+    let mut outcome = ExperimentOutcome { tables: vec![table(&parameters, &curves)], ..ExperimentOutcome::default() };
     for &calibration in &parameters.calibrations {
         let of_it = |warm: bool| -> Vec<&Curve> {
             let fits = |c: &&Curve| c.calibration == calibration && c.spending.warm_epsilon.is_some() == warm;

@@ -3,7 +3,7 @@
 use super::bench::Bench;
 use super::calibration::{Calibration, Warm, honest, instance};
 use super::linear::Size;
-use super::outcome::{Claim, Labelled, Outcome, Plot, Point, Series, Spread, Table};
+use super::outcome::{Claim, ExperimentOutcome, Labelled, Plot, Point, Series, Spread, Table};
 use super::tuning::{Grid, Tuned, trade_offs, tuned};
 use serde::Deserialize;
 use sottovoce_run::train::Halt;
@@ -57,7 +57,7 @@ fn by_seed(accuracies: &[Vec<f64>]) -> Spread {
 }
 
 /// Runs it.
-pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
+pub fn run(bench: &mut Bench<'_>) -> Result<ExperimentOutcome, Halt> {
     let parameters: Parameters = bench.parameters();
     let Parameters { size, tuning_wakes, sum_trade_off, delta, warm, warm_epsilon, .. } = parameters;
     let (kinds, dimensions) = (&parameters.calibrations[..], &parameters.dimensions[..]);
@@ -92,7 +92,7 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
     let honest_found = bench.each("honest epsilons", &honest_cases, |&(k, m)| {
         honest(runs[k].calibration, (runs[k].dimension, m), size, runs[k].spending, delta)
     })?;
-    let mut outcome = Outcome::default();
+    let mut outcome = ExperimentOutcome::default();
     outcome.tables.push(accuracy_table(&runs, &baselines));
     outcome.tables.push(honest_table(&runs, &honest_cases, &honest_found));
     for &kind in kinds {

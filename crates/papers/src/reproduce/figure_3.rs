@@ -3,7 +3,7 @@
 use super::bench::Bench;
 use super::calibration::{Calibration, Warm, instance};
 use super::linear::Size;
-use super::outcome::{Claim, Labelled, Outcome, Plot, Series, Spread, Table};
+use super::outcome::{Claim, ExperimentOutcome, Labelled, Plot, Series, Spread, Table};
 use super::tuning::{Grid, trade_offs, tuned};
 use serde::Deserialize;
 use sottovoce_core::PeerId;
@@ -38,7 +38,7 @@ struct Shown {
 }
 
 /// Runs it.
-pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
+pub fn run(bench: &mut Bench<'_>) -> Result<ExperimentOutcome, Halt> {
     let parameters: Parameters = bench.parameters();
     let Parameters { size, dimension, tuning_wakes, sum_trade_off, delta, warm, warm_epsilon, .. } = parameters;
     let kinds = &parameters.calibrations;
@@ -113,7 +113,7 @@ fn in_bin(values: &[Vec<f64>], sizes: &[&Vec<usize>], low: usize, high: usize) -
     (!means.is_empty()).then(|| Spread::of(&means))
 }
 
-fn outcome(parameters: &Parameters, sizes: &[&Vec<usize>], local: &[Vec<f64>], shown: &[Shown]) -> Outcome {
+fn outcome(parameters: &Parameters, sizes: &[&Vec<usize>], local: &[Vec<f64>], shown: &[Shown]) -> ExperimentOutcome {
     let width = parameters.bin_width;
     let most = sizes.iter().flat_map(|sizes| sizes.iter()).max().copied().unwrap_or(0);
     let bins: Vec<(usize, usize)> =
@@ -190,5 +190,5 @@ fn outcome(parameters: &Parameters, sizes: &[&Vec<usize>], local: &[Vec<f64>], s
     };
     let caption = "Accuracy of local models and gains over local models on the same points, by size".to_owned();
     let table = Table { name: "by-size".to_owned(), caption, columns, rows: bins.iter().map(row).collect() };
-    Outcome { tables: vec![table], plots, claims }
+    ExperimentOutcome { tables: vec![table], plots, claims }
 }

@@ -2,7 +2,7 @@
 
 use super::bench::Bench;
 use super::linear::{Instance, Size};
-use super::outcome::{Claim, Labelled, Outcome, Plot, Series, Spread, Table};
+use super::outcome::{Claim, ExperimentOutcome, Labelled, Plot, Series, Spread, Table};
 use serde::Deserialize;
 use sottovoce_algorithms::Loss;
 use sottovoce_algorithms::personal::baseline::{InputPerturbation, InputPerturbationConfig};
@@ -27,7 +27,7 @@ struct Parameters {
 const NEAR_CHANCE: f64 = 0.6;
 
 /// Runs it.
-pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
+pub fn run(bench: &mut Bench<'_>) -> Result<ExperimentOutcome, Halt> {
     let Parameters { size, dimensions, seeds, epsilons } = bench.parameters();
     let mut items = Vec::new();
     for sound in [false, true] {
@@ -53,7 +53,7 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
         let of_it = baselines.iter().zip(&local).filter(|(item, _)| item.0 == dimension);
         Spread::of(&of_it.map(|(_, x)| *x).collect::<Vec<_>>())
     };
-    let mut outcome = Outcome::default();
+    let mut outcome = ExperimentOutcome::default();
     for sound in [false, true] {
         let label = if sound { "sound" } else { "noise for one coordinate (not DP)" };
         let mut series: Vec<Series> = Vec::new();

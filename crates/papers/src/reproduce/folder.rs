@@ -1,7 +1,7 @@
 //! The output folder: one folder for each experiment, a page with all of them, and their results as JSON.
 
 use super::bench::{Bench, PARTS, Settings, Watch, seal};
-use super::outcome::{Outcome, Table};
+use super::outcome::{ExperimentOutcome, Table};
 use super::results::{Report, Results, claims_table};
 use super::verdict::judge;
 use super::{EXPERIMENTS, Experiment, find, page, picture};
@@ -70,14 +70,14 @@ pub fn all_in(out: &Path, quick: bool) -> Results {
     Results { experiments: EXPERIMENTS.iter().filter_map(report).collect(), version: env!("CARGO_PKG_VERSION") }
 }
 
-fn judged(experiment: &Experiment, outcome: Outcome, quick: bool, seal: String) -> Report {
+fn judged(experiment: &Experiment, outcome: ExperimentOutcome, quick: bool, seal: String) -> Report {
     let claims = judge(experiment, &outcome, quick);
     Report { name: experiment.name.to_owned(), quick, claims, outcome, seal }
 }
 
-fn kept(folder: &Path, seal: &str) -> Option<Outcome> {
+fn kept(folder: &Path, seal: &str) -> Option<ExperimentOutcome> {
     let text = fs::read_to_string(folder.join(OUTCOME)).ok()?;
-    let (found, outcome) = serde_json::from_str::<(String, Outcome)>(&text).ok()?;
+    let (found, outcome) = serde_json::from_str::<(String, ExperimentOutcome)>(&text).ok()?;
     (found == seal).then_some(outcome)
 }
 

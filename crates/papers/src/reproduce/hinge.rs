@@ -5,7 +5,7 @@
 
 use super::bench::Bench;
 use super::linear::{Instance, Size};
-use super::outcome::{Claim, Labelled, Outcome, Plot, Point, Series, Spread, Table};
+use super::outcome::{Claim, ExperimentOutcome, Labelled, Plot, Point, Series, Spread, Table};
 use super::tuning::{best, half_decades};
 use serde::Deserialize;
 use sottovoce_algorithms::Loss;
@@ -86,7 +86,7 @@ fn claims(by_dimension: &[Series], by_size: &[Series]) -> Vec<Claim> {
 }
 
 /// Runs it.
-pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
+pub fn run(bench: &mut Bench<'_>) -> Result<ExperimentOutcome, Halt> {
     let parameters: Parameters = bench.parameters();
     let trade_offs = tuned(bench, &parameters)?;
     let Parameters { size, dimensions, seeds, wakes_per_agent, bin_width, .. } = parameters;
@@ -150,5 +150,5 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
         columns: columns.map(str::to_owned).to_vec(),
         rows: trade_offs.iter().map(row).collect(),
     };
-    Ok(Outcome { tables: vec![table], plots, claims: claims(&by_dimension, &by_size) })
+    Ok(ExperimentOutcome { tables: vec![table], plots, claims: claims(&by_dimension, &by_size) })
 }

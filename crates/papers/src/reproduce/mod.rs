@@ -1,6 +1,6 @@
 //! The figures and tables of the papers, run again, each with what the paper says beside what we find.
 //!
-//! An [`Experiment`] is a file that turns parameters into an [`Outcome`], a TOML file with its parameters and seeds in the folder of its paper,
+//! An [`Experiment`] is a file that turns parameters into an [`ExperimentOutcome`], a TOML file with its parameters and seeds in the folder of its paper,
 //! and one line of [`EXPERIMENTS`]. What is expected of its claims is in the paper's `expected.toml`.
 
 mod bench;
@@ -27,7 +27,7 @@ mod verdict;
 
 pub use bench::{Bench, Settings, Watch, parameters};
 pub use folder::{all_in, run_one};
-pub use outcome::{Claim, Labelled, Outcome, Plot, Point, Series, Spread, Table};
+pub use outcome::{Claim, ExperimentOutcome, Labelled, Plot, Point, Series, Spread, Table};
 pub use results::{Report, Results};
 pub use verdict::{Expected, Judged, Verdict, judge};
 
@@ -47,7 +47,7 @@ pub struct Experiment {
     /// The folders of the data sets that it needs, below the one for data sets.
     pub data: &'static [&'static str],
     /// Runs it.
-    pub run: fn(&mut Bench<'_>) -> Result<Outcome, Halt>,
+    pub run: fn(&mut Bench<'_>) -> Result<ExperimentOutcome, Halt>,
 }
 
 /// A paper.

@@ -1,7 +1,7 @@
 //! Figure 2.2 of the thesis: boosting on turned moons, who works with whom being learned.
 
 use super::bench::Bench;
-use super::outcome::{Claim, Labelled, Outcome, Plot, Point, Series, Spread, Table};
+use super::outcome::{Claim, ExperimentOutcome, Labelled, Plot, Point, Series, Spread, Table};
 use serde::{Deserialize, Serialize};
 use sottovoce_run::baselines::baselines;
 use sottovoce_run::learned::within_and_between;
@@ -32,7 +32,7 @@ struct Found {
 }
 
 /// Runs it.
-pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
+pub fn run(bench: &mut Bench<'_>) -> Result<ExperimentOutcome, Halt> {
     let Parameters { seeds } = bench.parameters();
     let found = bench.each("seeds", &seeds, |&seed| one(seed).map_err(|halt| halt.to_string()))?;
     let found =
@@ -41,7 +41,7 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
     let contrasts: Vec<f64> = found.iter().map(|one| one.contrast).collect();
     let least = contrasts.iter().copied().fold(f64::INFINITY, f64::min);
     let [local, global, learned, oracle] = [0, 1, 2, 3].map(of);
-    let mut outcome = Outcome::default();
+    let mut outcome = ExperimentOutcome::default();
     let gain = learned.mean - local.mean.max(global.mean);
     outcome.claims.push(Claim::new(
         "learned-above-local-and-global",

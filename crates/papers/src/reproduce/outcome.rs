@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What came of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct ExperimentOutcome {
     /// The numbers.
     pub tables: Vec<Table>,
     /// The pictures.

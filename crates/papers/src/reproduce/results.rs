@@ -1,6 +1,6 @@
 //! What experiments came to, as data.
 
-use super::outcome::{Outcome, Table};
+use super::outcome::{ExperimentOutcome, Table};
 use super::verdict::{Judged, Verdict};
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub struct Report {
     pub claims: Vec<Judged>,
     /// Tables and plots.
     #[serde(skip)]
-    pub outcome: Outcome,
+    pub outcome: ExperimentOutcome,
     /// What makes two runs the same.
     pub(super) seal: String,
 }

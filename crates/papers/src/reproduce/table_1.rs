@@ -1,17 +1,17 @@
 //! Table 1 of the 2018 paper: MovieLens-100K, in the paper's setting and in a sound one, which are never mixed.
 
 use super::bench::Bench;
-use super::outcome::{Claim, Outcome, Table};
+use super::outcome::{Claim, ExperimentOutcome, Table};
 use crate::movielens::{Options, Setting, table_1};
 use sottovoce_run::train::Halt;
 
 /// Runs it.
-pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
+pub fn run(bench: &mut Bench<'_>) -> Result<ExperimentOutcome, Halt> {
     let threads = bench.threads();
     let options = if bench.is_quick() { Options::quick(threads) } else { Options::full(threads) };
     let folder = bench.data().join("movielens_100k");
     let table = table_1(&folder, &options, &mut |done, total| bench.tell("worlds and cells", done, total))?;
-    let mut outcome = Outcome::default();
+    let mut outcome = ExperimentOutcome::default();
     let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.4}"));
     for setting in Setting::ALL {
         let columns = ["calibration", "epsilon", "true epsilon", "paper", "ours", "spread"].map(str::to_owned).to_vec();

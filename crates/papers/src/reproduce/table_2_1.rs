@@ -1,7 +1,7 @@
 //! Table 2.1 of the thesis: six ways to learn on four real data sets, and what is sent to get there.
 
 use super::bench::Bench;
-use super::outcome::{Claim, Labelled, Outcome, Plot, Point, Series, Spread, Table};
+use super::outcome::{Claim, ExperimentOutcome, Labelled, Plot, Point, Series, Spread, Table};
 use crate::thesis_table::methods::{
     Family, Pace, Row, Scope, Values, accuracy, prepared, score, together, with_constant,
 };
@@ -74,7 +74,7 @@ struct Cell {
 }
 
 /// Runs it.
-pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
+pub fn run(bench: &mut Bench<'_>) -> Result<ExperimentOutcome, Halt> {
     let parameters: Parameters = bench.parameters();
     let data = bench.data().to_owned();
     let read = |source: &Source| Users::read(&data, *source).map(|users| (*source, users));
@@ -104,7 +104,7 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Outcome, Halt> {
     let spread = |source: Source, row: Row| {
         Spread::of(&runs.clone().map(|run| of(Part { source, run, row }).accuracy).collect::<Vec<_>>())
     };
-    let mut outcome = Outcome::default();
+    let mut outcome = ExperimentOutcome::default();
     for &source in &parameters.sources {
         outcome.claims.extend(claims(source, &Row::ALL.map(|row| spread(source, row))));
     }
@@ -231,7 +231,7 @@ fn runs_table<'c>(parameters: &Parameters, cell: impl Fn(Part) -> &'c Cell) -> T
 }
 
 /// Accuracy against bits, as the papers count them and as they are sent, and how many times fewer boosting needs.
-fn add_curves(outcome: &mut Outcome, source: Source, curves: &[Vec<(u64, u64, f64)>]) {
+fn add_curves(outcome: &mut ExperimentOutcome, source: Source, curves: &[Vec<(u64, u64, f64)>]) {
     const NAMES: [&str; 2] = ["linear, coordinate descent", "boosted, Frank-Wolfe"];
     type Counted = fn(&(u64, u64, f64)) -> u64;
     let counts: [(&str, &str, &str, Counted); 2] = [

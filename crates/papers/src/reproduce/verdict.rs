@@ -1,6 +1,6 @@
 //! Whether claims come out as a paper's `expected.toml` says.
 
-use super::outcome::{Claim, Outcome};
+use super::outcome::{Claim, ExperimentOutcome};
 use super::{Experiment, parameters};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ pub fn expectations(text: &str) -> Result<BTreeMap<String, BTreeMap<String, Expe
 }
 
 /// Judges the claims of an experiment.
-pub fn judge(experiment: &Experiment, outcome: &Outcome, quick: bool) -> Vec<Judged> {
+pub fn judge(experiment: &Experiment, outcome: &ExperimentOutcome, quick: bool) -> Vec<Judged> {
     let all = expectations(experiment.paper.expected).expect("the papers' expected.toml are tested");
     let none = BTreeMap::new();
     let expected = all.get(experiment.name).unwrap_or(&none);

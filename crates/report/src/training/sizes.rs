@@ -12,7 +12,7 @@ const BINS_MAX: f64 = 20.0;
 /// Bins per factor of ten on a logarithmic axis.
 const BINS_PER_DECADE: f64 = 2.0;
 
-struct One<'a> {
+struct SizedAgent<'a> {
     name: &'a str,
     points: f64,
     local: f64,
@@ -23,7 +23,7 @@ struct One<'a> {
 pub(super) fn picture(report: &Report) -> Option<Picture> {
     let agents = Vec::from_iter(report.agents.iter().filter_map(|a| {
         let (local, model) = (finite(a.local)?, finite(a.model)?);
-        Some(One { name: &a.name, points: a.points as f64, local, model })
+        Some(SizedAgent { name: &a.name, points: a.points as f64, local, model })
     }));
     if agents.is_empty() {
         return None;
@@ -47,15 +47,15 @@ pub(super) fn picture(report: &Report) -> Option<Picture> {
 
     let mut chart =
         Chart::new("Who gains, by dataset size", (x, "training points of the agent"), (y, &report.score_name));
-    let better = |a: &One<'_>| if report.higher_is_better { a.model > a.local } else { a.model < a.local };
-    let at = |a: &One<'_>| if binning.log { a.points.max(1.0) } else { a.points };
-    let (winners, losers): (Vec<&One<'_>>, Vec<&One<'_>>) = drawn.iter().partition(|a| better(a));
+    let better = |a: &SizedAgent<'_>| if report.higher_is_better { a.model > a.local } else { a.model < a.local };
+    let at = |a: &SizedAgent<'_>| if binning.log { a.points.max(1.0) } else { a.points };
+    let (winners, losers): (Vec<&SizedAgent<'_>>, Vec<&SizedAgent<'_>>) = drawn.iter().partition(|a| better(a));
     for (ink, group) in [(Ink::Gain(6), &winners), (Ink::Gain(1), &losers)] {
         chart.joins(ink, group.iter().map(|a| [(at(a), a.local), (at(a), a.model)]).collect());
     }
     let at_home = report.private.as_ref().is_some_and(|private| private.home);
     let (together, ink) = if at_home { ("at home", private::HOME_INK) } else { ("together", Ink::Series(0)) };
-    let dot = |a: &One<'_>, y: f64| {
+    let dot = |a: &SizedAgent<'_>, y: f64| {
         let tip = format!(
             "{}: {} points, alone {}, {together} {}",
             a.name,
@@ -116,7 +116,7 @@ impl Binning {
     }
 
     /// (mean number of points, mean score alone, mean score together) per bin that has agents, in order.
-    fn means(&self, agents: &[One<'_>]) -> Vec<(f64, f64, f64)> {
+    fn means(&self, agents: &[SizedAgent<'_>]) -> Vec<(f64, f64, f64)> {
         let mut bins = std::collections::BTreeMap::<i64, (f64, f64, f64, f64)>::new();
         for a in agents {
             let points = if self.log { a.points.max(1.0) } else { a.points };

@@ -5,7 +5,7 @@ use crate::plot::number::{count, score, significant};
 
 /// How the agents fared against their purely local models.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Outcome {
+pub(super) struct Comparison {
     pub compared: u64,
     pub gain: u64,
     pub lose: u64,
@@ -14,8 +14,8 @@ pub(super) struct Outcome {
 }
 
 /// Compares over the agents that have both scores; `None` if there is no such agent.
-pub(super) fn outcome(report: &Report) -> Option<Outcome> {
-    let mut o = Outcome::default();
+pub(super) fn outcome(report: &Report) -> Option<Comparison> {
+    let mut o = Comparison::default();
     for agent in &report.agents {
         let (Some(gain), Some(local), Some(model)) =
             (agent.gain(report.higher_is_better), finite(agent.local), finite(agent.model))
@@ -52,7 +52,7 @@ pub fn headline(report: &Report) -> String {
     }
 }
 
-fn with_scores(report: &Report, o: &Outcome) -> String {
+fn with_scores(report: &Report, o: &Comparison) -> String {
     let name = &report.score_name;
     let subject = subject(report);
     let (from, to) = (score(o.local_mean), score(o.model_mean));

@@ -5,7 +5,7 @@
 //! sensitivity at most.
 
 use super::records::{Record, extremes, replacements};
-use super::stage::{Altered, Said, Witnessed, record, replay};
+use super::stage::{Altered, Utterance, Witnessed, record, replay};
 use super::{Findings, Flaw};
 use sottovoce_core::{Coin, PeerId};
 use sottovoce_privacy::Event;
@@ -182,7 +182,7 @@ impl Case<'_> {
             if before.ledger != after.ledger {
                 self.findings.add(Flaw::ChargesMove, format!("{given}, agent {name:?} is charged otherwise"));
             }
-            let outlines = |agent: &Witnessed| agent.said.iter().map(Said::outline).collect::<Vec<_>>();
+            let outlines = |agent: &Witnessed| agent.said.iter().map(Utterance::outline).collect::<Vec<_>>();
             if outlines(before) != outlines(after) {
                 let what = format!("{given}, agent {name:?} speaks at other times, or more, or less");
                 self.findings.add(Flaw::ControlFlow, what);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// What an agent said at one event, to the bit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct Utterance {
     /// When, as bits.
     pub at: u64,
     /// The post, as bits.
@@ -24,7 +24,7 @@ pub(super) struct Said {
     pub refused: bool,
 }
 
-impl Said {
+impl Utterance {
     /// When, and how much; not what.
     pub fn outline(&self) -> (u64, Option<usize>, Vec<(u32, usize)>, bool) {
         let letters = self.letters.iter().map(|(to, bytes)| (*to, bytes.len())).collect();
@@ -35,13 +35,13 @@ impl Said {
 /// All that came of one agent.
 #[derive(Clone, Debug)]
 pub(super) struct Witnessed {
-    pub said: Vec<Said>,
+    pub said: Vec<Utterance>,
     pub releases: Arc<Vec<Release>>,
     pub ledger: Ledger,
 }
 
 /// A run, or why it did not come to its end.
-pub(super) type Outcome = Result<Vec<Witnessed>, String>;
+pub(super) type Staged = Result<Vec<Witnessed>, String>;
 
 /// One agent's points with one of them replaced.
 #[derive(Clone, Debug)]
@@ -76,17 +76,17 @@ impl Altered {
 }
 
 /// Runs the task with this noise, and remembers everything.
-pub(super) fn record(loaded: &Loaded, seed: u64, altered: Option<&Altered>) -> Outcome {
+pub(super) fn record(loaded: &Loaded, seed: u64, altered: Option<&Altered>) -> Staged {
     let privacy = loaded.task.privacy.expect("only private tasks are audited");
     run(loaded, altered, &|id| Simulated::Recording(Box::new(Recording::new(private::noise(&privacy, seed, id)))))
 }
 
 /// Runs it again with the outputs of all mechanisms as they were.
-pub(super) fn replay(loaded: &Loaded, recorded: &[Witnessed], altered: Option<&Altered>) -> Outcome {
+pub(super) fn replay(loaded: &Loaded, recorded: &[Witnessed], altered: Option<&Altered>) -> Staged {
     run(loaded, altered, &|id| Simulated::Replaying(Box::new(Replaying::new(recorded[id.index()].releases.clone()))))
 }
 
-fn run(loaded: &Loaded, altered: Option<&Altered>, noise: &(dyn Fn(PeerId) -> Simulated + Sync)) -> Outcome {
+fn run(loaded: &Loaded, altered: Option<&Altered>, noise: &(dyn Fn(PeerId) -> Simulated + Sync)) -> Staged {
     let altered = altered.map(|altered| altered.applied_to(loaded));
     let loaded = altered.as_ref().unwrap_or(loaded);
     let work = || with_algorithm(loaded, loaded.task.algorithm, Run { loaded, noise });
@@ -108,9 +108,9 @@ struct Run<'a> {
 }
 
 impl Visitor for Run<'_> {
-    type Output = Outcome;
+    type Output = Staged;
 
-    fn visit<A: Algorithm>(self, algorithm: &A, access: Access<A>) -> Outcome {
+    fn visit<A: Algorithm>(self, algorithm: &A, access: Access<A>) -> Staged {
         let Run { loaded, noise } = self;
         let (problem, task) = (&loaded.problem, &loaded.task);
         let settings = Settings {
@@ -146,14 +146,14 @@ struct Witness<'a, A>(&'a A);
 /// An agent's state, and what it has said.
 struct Watched<S> {
     state: S,
-    said: Vec<Said>,
+    said: Vec<Utterance>,
 }
 
-fn hear(said: &mut Vec<Said>, cx: &Cx<'_>, refused: bool) {
+fn hear(said: &mut Vec<Utterance>, cx: &Cx<'_>, refused: bool) {
     let post = cx.outbox.posted().map(|post| post.iter().map(|value| value.to_bits()).collect());
     let letters: Vec<_> = cx.outbox.letters().map(|letter| (letter.to.0, letter.bytes.to_vec())).collect();
     if refused || post.is_some() || !letters.is_empty() {
-        said.push(Said { at: cx.now.0.to_bits(), post, letters, refused });
+        said.push(Utterance { at: cx.now.0.to_bits(), post, letters, refused });
     }
 }
 

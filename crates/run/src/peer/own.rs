@@ -1,6 +1,6 @@
 //! What a peer makes of what it knows, for its owner: its model, what it told, the model it keeps at home.
 
-use super::problem::{One, is_learned};
+use super::problem::{PeerTask, is_learned};
 use crate::{learned, private};
 use sottovoce_algorithms::personal::{boosting::Bits, graph::Links};
 use sottovoce_core::{Algorithm, CannotResume, Coin, Cx, Neighbours, Outbox, PeerId, Posts, Role, Rows, Time, UNHEARD};
@@ -48,17 +48,17 @@ pub struct Correspondent {
 
 /// What is known of a neighbour, in the order of the neighbours' names.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Heard<'s> {
+pub struct HeardNeighbour<'s> {
     /// What it posted last.
     pub post: Option<&'s [f64]>,
     /// How many points it says it has.
     pub points: Option<u64>,
 }
 
-impl One {
+impl PeerTask {
     /// What this peer has told others last, so that everyone may have it; none if it told nothing. A private peer tells its posts, or, where the
     /// graph is learned, its model to whoever asks; without privacy letters tell the model, too. Who learns alone tells nothing.
-    pub fn told_model(&self, saved: Saved<'_>, heard: &[Heard<'_>]) -> Result<Option<Vec<f64>>, Mistake> {
+    pub fn told_model(&self, saved: Saved<'_>, heard: &[HeardNeighbour<'_>]) -> Result<Option<Vec<f64>>, Mistake> {
         let task = &self.loaded.task;
         if task.algorithm.leaves == Leaves::Nothing {
             return Ok(None);
@@ -70,7 +70,7 @@ impl One {
     }
 
     /// The model that the owner should use: the home model of a private peer, otherwise the agent's own.
-    pub fn best_model(&self, saved: Saved<'_>, heard: &[Heard<'_>]) -> Result<Vec<f64>, Mistake> {
+    pub fn best_model(&self, saved: Saved<'_>, heard: &[HeardNeighbour<'_>]) -> Result<Vec<f64>, Mistake> {
         match self.home_model(saved, heard)? {
             Some(model) => Ok(model),
             None => Ok(self.recall(saved, heard)?.model),
@@ -78,7 +78,7 @@ impl One {
     }
 
     /// The home model, from exact data, what neighbours posted or wrote, and their numbers of points; none where the task has none.
-    pub fn home_model(&self, saved: Saved<'_>, heard: &[Heard<'_>]) -> Result<Option<Vec<f64>>, Mistake> {
+    pub fn home_model(&self, saved: Saved<'_>, heard: &[HeardNeighbour<'_>]) -> Result<Option<Vec<f64>>, Mistake> {
         let loaded = &self.loaded;
         let home = loaded.task.privacy.and_then(|privacy| privacy.home);
         let Some(home) = home.filter(|_| loaded.task.algorithm.leaves != Leaves::Nothing) else { return Ok(None) };
@@ -101,7 +101,7 @@ impl One {
     }
 
     /// What the agent's saved state says.
-    pub fn recall(&self, saved: Saved<'_>, heard: &[Heard<'_>]) -> Result<Recalled, Mistake> {
+    pub fn recall(&self, saved: Saved<'_>, heard: &[HeardNeighbour<'_>]) -> Result<Recalled, Mistake> {
         let recalled = with_algorithm(&self.loaded, self.loaded.task.algorithm, Recall { one: self, saved, heard })?;
         recalled.map_err(|error| Mistake::file(&self.loaded.task.source, format!("the store is of no use: {error}")))
     }
@@ -116,7 +116,7 @@ impl One {
 }
 
 /// Posts as an agent reads them: zeros, its own, its neighbours'. And whom it has heard.
-fn board(len: usize, own: Option<&[f64]>, heard: &[Heard<'_>]) -> (Rows, Vec<u32>) {
+fn board(len: usize, own: Option<&[f64]>, heard: &[HeardNeighbour<'_>]) -> (Rows, Vec<u32>) {
     let mut versions = Rows::zeros(if len == 0 { 0 } else { 2 + heard.len() }, len);
     let fits = |post: &&[f64]| len > 0 && post.len() == len && post.iter().all(|value| value.is_finite());
     if let Some(own) = own.filter(fits) {
@@ -132,9 +132,9 @@ fn board(len: usize, own: Option<&[f64]>, heard: &[Heard<'_>]) -> (Rows, Vec<u32
 
 /// Brings an agent back to read what it knows. It sends nothing.
 struct Recall<'a> {
-    one: &'a One,
+    one: &'a PeerTask,
     saved: Saved<'a>,
-    heard: &'a [Heard<'a>],
+    heard: &'a [HeardNeighbour<'a>],
 }
 
 impl Visitor for Recall<'_> {

@@ -10,7 +10,7 @@
 //!
 //! What was sent is known to others, and what follows from it is post-processing: its predictions are exact.
 
-use super::problem::One;
+use super::problem::PeerTask;
 use csv::ByteRecord;
 use sottovoce_algorithms::kernel::dot;
 use sottovoce_algorithms::stumps::Stumps;
@@ -38,7 +38,7 @@ pub enum Detail {
     Exact,
 }
 
-impl One {
+impl PeerTask {
     /// How much may be printed of the model that the owner uses: everything without privacy, because exact models leave the peer anyway.
     pub fn detail(&self) -> Detail {
         if self.loaded.task.privacy.is_some() { Detail::Coarse } else { Detail::Exact }

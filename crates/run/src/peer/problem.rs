@@ -20,7 +20,7 @@ pub type Digest = [u8; 32];
 
 /// One agent of a task, and nobody else's data.
 #[derive(Clone, Debug)]
-pub struct One {
+pub struct PeerTask {
     /// The task, this agent's data and the star of its edges; all pairs, where the graph is learned. Its plan is this agent's.
     pub loaded: Loaded,
     /// This agent, among itself and its neighbours in the order of their names.
@@ -33,7 +33,7 @@ pub struct One {
     pub data: Digest,
 }
 
-impl One {
+impl PeerTask {
     /// What this agent has.
     pub fn shard(&self) -> Shard<'_> {
         self.loaded.problem.shard(self.me)
@@ -51,12 +51,12 @@ pub fn own_task(file: &PeerFile) -> Result<Task, Mistake> {
 }
 
 /// Reads a peer's task and its own data.
-pub fn load(file: &PeerFile) -> Result<One, Mistake> {
+pub fn load(file: &PeerFile) -> Result<PeerTask, Mistake> {
     load_without(file, &|_| false)
 }
 
 /// The same without what the rows of some records say: their ids are told to be void.
-pub fn load_without(file: &PeerFile, is_void: &dyn Fn(&[u8]) -> bool) -> Result<One, Mistake> {
+pub fn load_without(file: &PeerFile, is_void: &dyn Fn(&[u8]) -> bool) -> Result<PeerTask, Mistake> {
     let task = own_task(file)?;
     let mut numbers = Names::default();
     let source = file.source.clone().into();
@@ -91,7 +91,7 @@ pub fn load_without(file: &PeerFile, is_void: &dyn Fn(&[u8]) -> bool) -> Result<
     let own = digest_of_data(&loaded.problem, me);
     let agreed = digest_of_task(&loaded.task, &loaded.feature_names);
     let common = if is_learned(&loaded.task) { digest_of_members(&agreed, &loaded.names) } else { agreed };
-    Ok(One { loaded: in_its_own_features(loaded), me, task: agreed, common, data: own })
+    Ok(PeerTask { loaded: in_its_own_features(loaded), me, task: agreed, common, data: own })
 }
 
 /// Whether the members find out by themselves who learns with whom.
@@ -182,7 +182,7 @@ pub fn hex(digest: &Digest) -> String {
     })
 }
 
-impl One {
+impl PeerTask {
     /// What this agent may release; none without privacy. One that has nothing to tell, or nobody to tell it to, releases nothing.
     pub fn plan(&self) -> Option<Arc<Plan>> {
         let problem = &self.loaded.problem;
@@ -218,7 +218,7 @@ mod tests {
                         [[neighbours]]\nagent = \"ann\"\nkey = \"a\"\nweight = 3\n";
     const DATA: &str = "agent,label,x,y\nbob,1,0.5,1\nbob,-1,0.25,0\n";
 
-    fn loaded(task: &str, peer: &str, data: &str) -> Result<One, Mistake> {
+    fn loaded(task: &str, peer: &str, data: &str) -> Result<PeerTask, Mistake> {
         let folder = tempfile::tempdir().expect("a folder");
         for (name, text) in [("task.toml", task), ("peer.toml", peer), ("data.csv", data)] {
             fs::write(folder.path().join(name), text).expect("written");

@@ -22,13 +22,13 @@ pub struct Access<A: Algorithm> {
     /// The weights that an agent has learned.
     pub links: Option<fn(&A::State) -> &Links>,
     /// Whom it works with now, the weights of the edges to them, and their models as far as it has heard them.
-    pub heard: Option<for<'s> fn(&'s A::State) -> Heard<'s>>,
+    pub heard: Option<for<'s> fn(&'s A::State) -> HeardModels<'s>>,
     /// The bits that it has sent, where papers count bits.
     pub bits: Option<fn(&A::State) -> Bits>,
 }
 
 /// Neighbours, their weights and their models.
-pub type Heard<'s> = Vec<(PeerId, f64, Option<&'s [f64]>)>;
+pub type HeardModels<'s> = Vec<(PeerId, f64, Option<&'s [f64]>)>;
 
 impl<A: for<'d> Algorithm<Data<'d> = Observations<'d>>> Access<A> {
     /// Of an algorithm that measures a statistic of rows, and of whose states nothing is read.

@@ -4,7 +4,7 @@ use super::{Access, Visitor, refused};
 use crate::error::Mistake;
 use crate::keys::{ABOVE_0, COUNT, Key, Kind, key};
 use crate::loaded::Loaded;
-use crate::task::{Description, Own};
+use crate::task::{Description, OwnKeys};
 use sottovoce_algorithms::personal::admm::{Admm, AdmmConfig, Inner, default_penalty};
 use toml::Value;
 
@@ -46,7 +46,7 @@ const KEYS: &[Key] = &[
     key(INNER, Kind::IntegerOr(1, COUNT, "exact"), "10", "Gradient steps for each inner problem, or \"exact\"."),
 ];
 
-fn inner(own: &Own) -> Inner {
+fn inner(own: &OwnKeys) -> Inner {
     match own.get(INNER) {
         None => Inner::Gradient { steps: INNER_DEFAULT as usize },
         Some(Value::Integer(steps)) => Inner::Gradient { steps: usize::try_from(*steps).unwrap_or(usize::MAX) },

@@ -14,7 +14,7 @@ pub mod input_perturbation;
 pub mod local;
 pub mod model_propagation;
 
-pub use access::{Access, Heard, Visitor};
+pub use access::{Access, HeardModels, Visitor};
 pub use learned_graph::joint;
 
 use crate::error::Mistake;

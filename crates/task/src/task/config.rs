@@ -34,7 +34,7 @@ pub(super) struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) model: Option<ModelConfig>,
     #[serde(flatten)]
-    pub(super) own: super::Own,
+    pub(super) own: super::OwnKeys,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) boosting: Option<BoostingConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]

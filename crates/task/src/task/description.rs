@@ -3,7 +3,7 @@
 //! An algorithm is described once, by a [`Description`] in [`crate::algorithms`]. Readers of tasks, runs, peers, audits and documents ask it;
 //! none of them knows an algorithm by name.
 
-use super::{GraphSource, Model, Own, Privacy, StatisticKind, Task};
+use super::{GraphSource, Model, OwnKeys, Privacy, StatisticKind, Task};
 use crate::keys::Key;
 use sottovoce_algorithms::Problem;
 use sottovoce_core::Graph;
@@ -37,7 +37,7 @@ pub struct Description {
     /// The keys of its own section of a task file.
     pub keys: &'static [Key],
     /// Fills in the defaults of these keys, as far as the task alone can tell them.
-    pub own_defaults: fn(&mut Own),
+    pub own_defaults: fn(&mut OwnKeys),
     /// Refuses what it cannot be combined with: the key and the reason, in words that say what is accepted.
     pub refuses: fn(&Wish<'_>) -> Option<(&'static str, String)>,
     /// Fills in what only the graph can tell.

@@ -19,7 +19,7 @@ use crate::input::{InputFile, Memory};
 use crate::keys::Key;
 pub use description::{Description, LearnedDefaults, Leaves, Wish, Yields, names_of};
 pub use learned::{Boosting, Learned, ModelStep, Predictors, Step, Turns};
-pub use own::Own;
+pub use own::OwnKeys;
 pub use privacy::{AccountantName, Home, Losses, Mechanism, NoiseKind, Privacy, Schedule, Warm};
 use serde::{Deserialize, Serialize};
 pub use sottovoce_algorithms::graphs::Threshold;
@@ -57,7 +57,7 @@ pub struct Task {
     /// The objective.
     pub model: Model,
     /// The values of the algorithm's own keys.
-    pub own: Own,
+    pub own: OwnKeys,
     /// How to boost; `None` where nothing is boosted.
     pub boosting: Option<Boosting>,
     /// How long.

@@ -8,13 +8,13 @@ use toml::Value;
 /// The values of an algorithm's own keys by their paths, such as `admm.penalty`, in the order of its description; none where
 /// nothing is known yet.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Own(Vec<(String, Option<Value>)>);
+pub struct OwnKeys(Vec<(String, Option<Value>)>);
 
-impl Own {
+impl OwnKeys {
     /// The values of these keys among those that were written.
-    pub(super) fn of(keys: &[Key], written: Own) -> Self {
+    pub(super) fn of(keys: &[Key], written: OwnKeys) -> Self {
         let values = keys.iter().filter(|key| key.kind != Kind::Table);
-        Own(values.map(|key| (key.path.to_owned(), written.get(key.path).cloned())).collect())
+        OwnKeys(values.map(|key| (key.path.to_owned(), written.get(key.path).cloned())).collect())
     }
 
     /// The value at a path.
@@ -41,10 +41,10 @@ impl Own {
     }
 }
 
-impl<'de> Deserialize<'de> for Own {
+impl<'de> Deserialize<'de> for OwnKeys {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
         let sections = toml::Table::deserialize(reader)?;
-        let mut own = Own::default();
+        let mut own = OwnKeys::default();
         for (section, values) in sections {
             if let Value::Table(values) = values {
                 own.0.extend(values.into_iter().map(|(key, value)| (format!("{section}.{key}"), Some(value))));
@@ -63,7 +63,7 @@ impl Serialize for Section<'_> {
     }
 }
 
-impl Serialize for Own {
+impl Serialize for OwnKeys {
     fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
         let mut sections: Vec<(&str, Section<'_>)> = Vec::new();
         for (path, value) in self.0.iter().filter_map(|(path, value)| Some((path, value.as_ref()?))) {

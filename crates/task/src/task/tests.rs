@@ -154,6 +154,7 @@ fn the_resolved_task_says_every_default() {
         let silent = silent.contains(&key.path)
             || key.path.starts_with("privacy")
             || key.path.starts_with("boosting.")
+            || key.path.starts_with("statistic.")
             || key.path.contains("partitions.");
         let leaf = key.path.rsplit('.').next().unwrap_or_default();
         let said = written.contains(&format!("\n{leaf} = ")) || written.starts_with(&format!("{leaf} = "));

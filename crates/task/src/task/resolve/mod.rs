@@ -7,7 +7,7 @@ mod statistic;
 use super::check::Lines;
 use super::config::{self, Config, DataConfig, FaultsConfig, GraphConfig, ModelConfig, RunConfig};
 use super::{
-    Clock, Data, Description, Faults, GraphSource, GraphTask, Leaves, Model, Normalize, Own, Partition, Points,
+    Clock, Data, Description, Faults, GraphSource, GraphTask, Leaves, Model, Normalize, OwnKeys, Partition, Points,
     Privacy, Run, Start, Task, Test, Threshold, Turns, WAKES_DEFAULT, WAKES_WITH_TOLERANCE, Wish, Yields, names_of,
 };
 use crate::error::Mistake;
@@ -117,8 +117,8 @@ fn check_algorithm(
 }
 
 /// The values of an algorithm's own keys, with its defaults; what other algorithms would read is left out.
-fn own(algorithm: &Description, written: Own) -> Own {
-    let mut own = Own::of(algorithm.keys, written);
+fn own(algorithm: &Description, written: OwnKeys) -> OwnKeys {
+    let mut own = OwnKeys::of(algorithm.keys, written);
     (algorithm.own_defaults)(&mut own);
     own
 }
