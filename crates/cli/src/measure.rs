@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 /// Measure a statistic of everybody's data in the simulator, and write a run directory with a report
 ///
-/// Nobody hands over its rows: agents exchange what the algorithm says, until all of them hold an estimate. The task says what is
+/// No server gathers rows: agents exchange what the algorithm says, until all of them hold an estimate. The task says what is
 /// measured, of which columns of a csv file with the header agent,<column>..., and who can exchange with whom:
 ///
 ///   name = "rooms"
@@ -106,16 +106,35 @@ fn preview(task: &Task, output: Output) -> Result<(), Halt> {
 
 /// What was measured, in a line.
 pub fn estimates(summary: &Summary) -> String {
-    let Some(EstimateFigures { statistic, estimate, exact, error, .. }) = summary.estimate() else {
+    let Some(EstimateFigures { statistic, estimate, estimates_spread, informed, exact, error_max, .. }) =
+        summary.estimate()
+    else {
         return String::new();
     };
-    let list =
-        |values: &[f64]| values.iter().map(|value| number::significant(*value, 9)).collect::<Vec<_>>().join(", ");
+    let Some(spread) = estimates_spread else { return format!("The {statistic}: nobody has an estimate.") };
+    let list = |values: &[f64]| {
+        values.iter().map(|value| number::significant(*value, digits(*value, *spread))).collect::<Vec<_>>().join(", ")
+    };
     let mut text = format!("The {statistic}: {}", list(&estimate.0));
-    if let (Some(exact), Some(error)) = (exact, error) {
-        text += &format!("; exact: {}, error {}", list(&exact.0), number::significant(*error, 2));
+    text += &match informed {
+        1 => "; one agent knows it".to_owned(),
+        _ if *spread == 0.0 => format!("; {} agents agree to the last digit", number::count(*informed)),
+        _ => format!("; {} agents agree to within {}", number::count(*informed), number::significant(*spread, 2)),
+    };
+    if let (Some(exact), Some(error)) = (exact, error_max) {
+        let error = number::significant(*error, 2);
+        text += &format!("; exact: {}, and the farthest agent is off by {error}", list(&exact.0));
     }
     text + "."
+}
+
+/// How many digits of a value mean something where agents differ by so much: two beyond the first that differs, and nine at most.
+fn digits(value: f64, spread: f64) -> usize {
+    let (mut agreed, mut digits) = (value.abs() / spread, 2);
+    while agreed >= 1.0 && digits < 9 {
+        (agreed, digits) = (agreed / 10.0, digits + 1);
+    }
+    digits
 }
 
 /// What it cost, and against whom, in a line.

@@ -27,10 +27,14 @@ const KEYS: &[&str] = &[
     "name",
     "algorithm",
     "statistic",
+    "columns",
     "estimate",
     "estimates_std",
+    "estimates_spread",
+    "informed",
     "exact",
     "error",
+    "error_max",
     "letters_sent",
     "agents",
     "wakes",
@@ -116,6 +120,42 @@ fn values_outside_the_range_are_moved_to_the_bound_and_nothing_is_written_by_a_d
     assert_eq!(json(place, "measure task.toml --out run")["exact"], 135.0);
 }
 
+/// The mean of agents that exchange masses is right from the first moment, where each of them may be wrong.
+#[test]
+fn estimates_that_have_not_met_are_never_called_exact() {
+    let place = support::folder();
+    let place = place.path();
+    let rows: String = (0..40).map(|k| format!("a{k:02},{}\n", if k < 20 { 0 } else { 100 })).collect();
+    write(place, "ratings.csv", &format!("agent,room\n{rows}"));
+    let task = "algorithm = \"gossip\"\n[data]\ntrain = \"ratings.csv\"\n[statistic]\nkind = \"mean\"\n[graph]\nkind = \"ring\"\n\
+                [run]\nwakes-per-agent = 3\n";
+    write(place, "task.toml", task);
+    let summary = json(place, "measure task.toml --out run");
+    assert!(summary["error"].as_f64().is_some_and(|error| error < 1e-9), "of their mean: {summary}");
+    for key in ["error_max", "estimates_spread"] {
+        assert!(summary[key].as_f64().is_some_and(|far| far > 40.0), "{key}: {summary}");
+    }
+    assert_eq!((&summary["columns"][0], &summary["informed"]), (&"room".into(), &40.into()));
+    let said = done(place, "measure task.toml --out run --force");
+    assert!(said.contains("40 agents agree to within") && said.contains("the farthest agent is off by"), "{said}");
+    let report = read(place, "run/report.html");
+    assert!(report.contains("and the farthest is") && !report.contains("it is the exact value"), "{report}");
+    // Two parts that never meet.
+    let edges: String = [(0, 20), (20, 40)]
+        .into_iter()
+        .flat_map(|(from, to)| (from..to - 1).map(|k: u32| format!("a{k:02},a{:02},1\n", k + 1)))
+        .collect();
+    write(place, "edges.csv", &format!("a,b,weight\n{edges}"));
+    let parts = task.replace("kind = \"ring\"", "edges = \"edges.csv\"");
+    write(place, "parts.toml", &parts);
+    let said = done(place, "measure parts.toml --out parts");
+    assert!(said.contains("warning: the graph is not connected"), "{said}");
+    write(place, "sum.toml", &parts.replace("\"mean\"", "\"sum\""));
+    assert!(
+        refused(place, "measure sum.toml --out sum").contains("graph is not connected, so nobody can know the sum")
+    );
+}
+
 #[test]
 fn bad_input_is_one_line() {
     let place = place();
@@ -184,6 +224,9 @@ fn bad_input_is_one_line() {
     ] {
         said(&swap(from, to), RATINGS, says);
     }
+    let all = swap("columns = [\"room\", \"price\"]\n", "");
+    said(&all, "agent,room,\nann,1,1\n", "line 1: column 3 has no name; accepted: the header agent,<column>");
+    said(&all, "agent,room,room\nann,1,1\n", "line 1: two columns \"room\"; accepted: each name once");
     write(place, "edges.csv", "a,b,weight\nann,bob,1\nbob,cid,1\ncid,dan,1\ndan,eve,1\neve,fay,1\n");
     said(
         &swap("kind = \"ring\"", "edges = \"edges.csv\""),

@@ -66,6 +66,14 @@ fn choose(header: &ByteRecord, columns: Option<&[String]>, record: Option<&str>)
         };
         let all: Vec<usize> = (1..header.len()).filter(is_value).collect();
         let accepted = "accepted: the header agent,<column>...";
+        let name = |place: &usize| &others[place - 1];
+        if let Some(place) = all.iter().find(|place| name(place).is_empty()) {
+            return Err(format!("column {} has no name; {accepted}", place + 1));
+        }
+        if let Some(place) = all.iter().find(|place| all.iter().filter(|other| name(other) == name(place)).count() > 1)
+        {
+            return Err(format!("two columns {}; accepted: each name once", quote(name(place).as_bytes())));
+        }
         return if all.is_empty() { Err(format!("no column of values; {accepted}")) } else { Ok(all) };
     };
     let place = |column: &String| {

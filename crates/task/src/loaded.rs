@@ -77,6 +77,11 @@ impl Loaded {
 
     /// What is allowed, but seldom meant.
     pub fn warning(&self) -> Option<&'static str> {
+        if self.task.algorithm.needs_connected && self.problem.graph.components().iter().any(|&part| part > 0) {
+            return Some(
+                "the graph is not connected: each of its parts finds an estimate of its own, and none of them is that of everybody",
+            );
+        }
         let Problem { loss, regularization, .. } = self.problem;
         let linear = self.plain.is_none() && self.task.statistic.is_none();
         (linear && loss == Loss::Logistic && regularization == Regularization::Constant(0.0)).then_some(

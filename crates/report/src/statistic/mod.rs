@@ -84,6 +84,12 @@ impl Report {
         })
     }
 
+    /// The largest |estimate - exact| of an agent in a column.
+    fn farthest(&self, column: usize) -> Option<f64> {
+        let (exact, (low, high)) = (self.exact.as_ref()?.get(column)?, self.range(column)?);
+        Some((exact - low).abs().max((high - exact).abs()))
+    }
+
     /// How far two agents are apart at most, in any column.
     fn spread(&self) -> Option<f64> {
         (0..self.columns.len())

@@ -18,23 +18,33 @@ fn value(x: f64) -> String {
     text
 }
 
-/// The sentence a report opens with, such as "The mean of room is 3.42, by gossip of 20 agents: they agree to within 1.0×10⁻⁹."
+/// The sentence a report opens with, such as "The mean of room is 3.42: 20 agents agree to within 1.0×10⁻⁹, and the farthest is 8.0×10⁻¹⁰
+/// from the exact value." It is about the agents' estimates, not about their mean, which can be right where nobody is.
 pub fn answer(report: &Report) -> String {
-    let (what, who) = (&report.statistic, count(report.agents_in_all));
-    let agents = if report.agents_in_all == 1 { "one agent".to_owned() } else { format!("{who} agents") };
+    let (what, knowing) = (&report.statistic, report.agents.len() as u64);
+    let agents = match knowing {
+        1 => "one agent".to_owned(),
+        _ if knowing == report.agents_in_all => format!("{} agents", count(knowing)),
+        _ => format!("{} of {} agents", count(knowing), count(report.agents_in_all)),
+    };
     let values: Vec<String> = report.columns.iter().zip(&report.estimate).map(named(what)).collect();
     if values.is_empty() {
         return format!("Nobody has an estimate of the {what}.");
     }
     let agree = match report.spread() {
         Some(spread) if spread > 0.0 => format!("{agents} agree to within {}", significant(spread, 2)),
-        _ if report.agents_in_all == 1 => "one agent knows it".to_owned(),
+        _ if knowing == 1 => "one agent knows it".to_owned(),
         _ => format!("{agents} agree to the last digit"),
     };
     let mut text = format!("{}: {agree}", list(&values));
     text[..1].make_ascii_uppercase();
-    match error(report) {
-        Some(error) if error > 0.0 => format!("{text}, and are {} from the exact value.", significant(error, 2)),
+    match farthest(report) {
+        Some(error) if error > 0.0 && knowing == 1 => {
+            format!("{text}, and is {} from the exact value.", significant(error, 2))
+        }
+        Some(error) if error > 0.0 => {
+            format!("{text}, and the farthest is {} from the exact value.", significant(error, 2))
+        }
         Some(_) => format!("{text}, and it is the exact value."),
         None => format!("{text}."),
     }
@@ -53,10 +63,9 @@ fn list(parts: &[String]) -> String {
     }
 }
 
-/// |estimate - exact|.
-fn error(report: &Report) -> Option<f64> {
-    let exact = report.exact.as_ref()?;
-    Some(report.estimate.iter().zip(exact).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt())
+/// The largest |estimate - exact| of an agent, in any column.
+fn farthest(report: &Report) -> Option<f64> {
+    (0..report.columns.len()).filter_map(|column| report.farthest(column)).reduce(f64::max)
 }
 
 /// The report as one self-contained HTML page that includes the pictures.
@@ -80,8 +89,8 @@ fn row(out: &mut String, name: &str, cells: &[String]) {
 
 fn write_estimates(out: &mut String, report: &Report) {
     out.push_str("<h2>The numbers</h2>\n<div class=\"card scroll\"><table>\n<thead><tr><th></th>");
-    for name in ["estimate", "lowest agent", "highest agent", "exact", "error"] {
-        if report.exact.is_some() || !["exact", "error"].contains(&name) {
+    for name in ["mean of the agents", "lowest agent", "highest agent", "exact", "farthest agent's error"] {
+        if report.exact.is_some() || !["exact", "farthest agent's error"].contains(&name) {
             let _ = write!(out, "<th scope=\"col\">{name}</th>");
         }
     }
@@ -91,7 +100,7 @@ fn write_estimates(out: &mut String, report: &Report) {
         let (low, high) = report.range(k).unwrap_or((f64::NAN, f64::NAN));
         let mut cells = vec![value(*estimate), value(low), value(high)];
         if let Some(exact) = report.exact.as_ref().and_then(|exact| exact.get(k)) {
-            cells.extend([value(*exact), significant((estimate - exact).abs(), 2)]);
+            cells.extend([value(*exact), report.farthest(k).map_or(NONE.to_owned(), |error| significant(error, 2))]);
         }
         row(out, &format!("{} of {column}", report.statistic), &cells);
     }

@@ -29,12 +29,21 @@ fn report() -> Report {
 
 #[test]
 fn the_answer_comes_first() {
-    let said = "The mean of room is 3.5 and the mean of price is 10: 4 agents agree to within 3.0×10⁻⁹, and it is the exact value.";
+    let said = "The mean of room is 3.5 and the mean of price is 10: 4 agents agree to within 3.0×10⁻⁹, and the farthest is 3.0×10⁻⁹ from the exact value.";
     assert_eq!(answer(&report()), said);
     let told = Report { exact: None, columns: vec!["room".into()], ..report() };
     assert_eq!(answer(&told), "The mean of room is 3.5: 4 agents agree to within 3.0×10⁻⁹.");
     let off = Report { exact: Some(vec![3.5, 10.5]), ..report() };
-    assert!(answer(&off).ends_with("and are 0.50 from the exact value."), "{}", answer(&off));
+    assert!(answer(&off).ends_with("and the farthest is 0.50 from the exact value."), "{}", answer(&off));
+    // Their mean is exact, and each of them is wrong.
+    let mut apart = Report { columns: vec!["room".into()], estimate: vec![3.5], exact: Some(vec![3.5]), ..report() };
+    for (k, agent) in apart.agents.iter_mut().enumerate() {
+        agent.estimate = vec![if k % 2 == 0 { 0.0 } else { 7.0 }];
+    }
+    let said = "The mean of room is 3.5: 4 agents agree to within 7.0, and the farthest is 3.5 from the exact value.";
+    assert_eq!(answer(&apart), said);
+    apart.agents.pop();
+    assert!(answer(&apart).contains("3 of 4 agents agree"), "{}", answer(&apart));
     let nobody = Report { agents: Vec::new(), estimate: Vec::new(), ..report() };
     assert_eq!(answer(&nobody), "Nobody has an estimate of the mean.");
 }

@@ -151,16 +151,26 @@ impl ModelFigures {
 pub struct EstimateFigures {
     /// What was measured, as in the task.
     pub statistic: &'static str,
+    /// Of which columns, in the order of all lists here.
+    pub columns: Vec<String>,
     /// The mean of the agents' estimates.
     pub estimate: OneOrMany,
     /// Their standard deviation over agents.
     pub estimates_std: OneOrMany,
+    /// How far two of them are apart at most, in any column.
+    pub estimates_spread: Option<f64>,
+    /// How many agents have one.
+    pub informed: u64,
     /// What somebody who had all rows would compute; in the simulator only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exact: Option<OneOrMany>,
-    /// |estimate - exact|, in the Euclidean norm where there are several numbers; in the simulator only.
+    /// |estimate - exact|, in the Euclidean norm where there are several numbers; in the simulator only. Of the agents' mean, which may be right
+    /// where every agent is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<f64>,
+    /// The same of the agent that is farthest from the exact value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_max: Option<f64>,
     /// Letters sent, whatever they hold.
     pub letters_sent: u64,
 }
@@ -269,9 +279,20 @@ impl Summary {
         };
         let (mean, deviation): (Vec<f64>, Vec<f64>) =
             (0..facts.dimension).filter_map(|k| mean_and_deviation(&column(k))).unzip();
+        let informed = || (0..facts.agents()).filter(|&agent| told.is_told[agent]).map(|agent| told.models.row(agent));
+        let spread = |k: usize| {
+            let (low, high) = informed()
+                .map(|row| row[k])
+                .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (x.min(low), x.max(high)));
+            high - low
+        };
         let figures = EstimateFigures {
             statistic: statistic.kind.name(),
-            error: exact.map(|exact| distance(&mean, exact)),
+            columns: statistic.columns.clone().unwrap_or_default(),
+            estimates_spread: (!mean.is_empty()).then(|| (0..facts.dimension).map(spread).fold(0.0, f64::max)),
+            informed: informed().count() as u64,
+            error: exact.filter(|_| !mean.is_empty()).map(|exact| distance(&mean, exact)),
+            error_max: exact.and_then(|exact| informed().map(|row| distance(row, exact)).reduce(f64::max)),
             estimate: OneOrMany(mean),
             estimates_std: OneOrMany(deviation),
             exact: exact.map(|exact| OneOrMany(exact.to_vec())),

@@ -22,6 +22,8 @@ pub struct Description {
     pub yields: Yields,
     /// Which statistics it measures; none where it learns models.
     pub statistics: &'static [StatisticKind],
+    /// Whether what agents come to know holds for everybody only if the graph is connected.
+    pub needs_connected: bool,
     /// What others can see of an agent.
     pub leaves: Leaves,
     /// Whether agents act when their clocks tick. Others are done when they have started.
@@ -108,6 +110,7 @@ impl Description {
         sentence: "",
         yields: Yields::ModelPerAgent,
         statistics: &[],
+        needs_connected: false,
         leaves: Leaves::Exact,
         acts: true,
         boosts: false,
