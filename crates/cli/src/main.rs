@@ -75,7 +75,6 @@ enum Command {
     Data(data::Arguments),
     /// Plan a private task; what epsilon a noise or a ledger comes to, and what noise a budget needs
     Privacy(privacy::Arguments),
-    /// Try to prove the privacy claim of a task wrong
     Audit(audit::Arguments),
     /// Run the papers' figures and tables again, and see each paper's claims beside what is found
     Reproduce(reproduce::Arguments),

@@ -378,6 +378,10 @@ fn a_network_that_learns_its_graph_tells_nobodys_loss() {
 fn predictions_of_a_home_model_do_not_hand_it_over_and_those_of_the_broadcast_are_exact() {
     let place = place();
     let place = place.path();
+    let help = done(place, "peer predict --help").split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["THIS IS NO PROTECTION", "Predictions of a home model must stay with its owner"] {
+        assert!(help.contains(words), "{help}");
+    }
     done(place, "network task/private.toml --out run --interval 0.05 --time-limit 60");
     let names: Vec<String> = entries(&place.join("run/peers")).into_iter().filter(|name| name != "task.toml").collect();
     let header = read(place, "task/train.csv").lines().next().expect("a header").replacen("agent,label,", "", 1);

@@ -77,6 +77,15 @@ fn what_is_called_at_least_does_not_exceed_a_claim_that_is_not_refuted() {
 }
 
 #[test]
+fn the_help_names_the_four_levels() {
+    let output = audit(TASK, &["--help"]);
+    let help = String::from_utf8(output.stdout).expect("text");
+    for level in ["Mechanisms:", "Whole runs:", "Record and replay:", "Artefacts:"] {
+        assert!(help.contains(level), "{level} {help}");
+    }
+}
+
+#[test]
 fn a_task_without_a_claim_is_a_mistake_and_no_refutation() {
     let output = audit(TASK, &["task.toml"]);
     let line = String::from_utf8(output.stderr).expect("text");

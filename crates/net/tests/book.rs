@@ -102,6 +102,7 @@ fn power_losses(tasks: u8, losses_max: usize) -> usize {
 fn a_power_loss_at_any_boundary_forgets_no_charge() {
     let soak = std::env::var_os("SOTTOVOCE_SOAK").is_some();
     let losses = if soak { power_losses(40, 1_500) } else { power_losses(3, 200) };
+    println!("{losses} losses of power");
     assert!(losses >= if soak { 1_000 } else { 100 }, "{losses}");
 }
 

@@ -6,6 +6,7 @@ use sha2::{Digest as _, Sha256};
 use sottovoce_core::Coin;
 use sottovoce_net::disk::{Disk, FileDisk};
 use sottovoce_net::frame::Evidence;
+use sottovoce_net::node::Fault;
 use sottovoce_net::store::{
     DurableLetter, HeardPeer, Mail, Owner, Posted, SavedLetter, Stamped, Store, StoreError, StoredStep,
 };
@@ -154,6 +155,26 @@ fn a_store_of_somebody_else_is_refused_by_name() {
     assert!(refused(Owner { task: [9; 32], ..owner() }).contains("another task"));
     assert!(refused(Owner { algorithm: "admm".into(), ..owner() }).contains("another algorithm"));
     assert!(refused(Owner { data: [9; 32], ..owner() }).contains("data have changed"));
+}
+
+/// Whoever is told to begin again is told that what was spent stays spent.
+#[test]
+fn advice_to_begin_anew_says_that_budgets_add() {
+    let neighbour = || "north".to_owned();
+    let told = [
+        Fault::from(StoreError::Damaged { record: 3 }),
+        StoreError::Version { found: 1 }.into(),
+        StoreError::Foreign { what: "task" }.into(),
+        StoreError::OtherData.into(),
+        Fault::RolledBack { neighbour: neighbour(), seen: 9, own: 4 },
+        Fault::Forked { neighbour: neighbour(), turn: 2 },
+    ];
+    for said in told.map(|fault| fault.to_string()) {
+        let (_, advice) = said.split_once("; accepted: ").expect("advice");
+        assert!(advice.contains("a new task") || advice.contains("an empty folder"), "{said}");
+        assert!(advice.contains("whose budget ADDS to "), "{said}");
+        assert!(!said.contains('\n') && !said.contains("  "), "{said}");
+    }
 }
 
 /// The first record of a store, as another version of the program would have written it.

@@ -17,6 +17,13 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+/// Try to prove the privacy claim of a task wrong
+///
+/// Four levels. Mechanisms: how well two inputs can be told apart by what one release says of them. Whole runs: the same of all that an agent
+/// ever releases. Record and replay: whether anything that is sent, or when, follows from a record past the noise. Artefacts: the real
+/// commands on neighbouring files, hostile records among them: exit codes, output, files, frames.
+///
+/// A claim that is refuted is false. One that is not refuted is not proved.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The task file; it needs a section for privacy

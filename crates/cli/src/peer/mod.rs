@@ -55,7 +55,6 @@ enum PeerCommand {
     Start(start::Arguments),
     /// How a peer is doing, what it has spent, whom it hears; also when it does not run
     Status(status::Arguments),
-    /// Predict with the peer's best model, also while it runs; predictions of a private peer must stay with its owner
     Predict(predict::Arguments),
     Ledger(ledger::Arguments),
     /// End a running peer: it saves, and says so when it has ended

@@ -8,7 +8,7 @@ use sottovoce_task::error::Mistake;
 use sottovoce_task::private_rows::{Count, Moved, Rule};
 use std::path::PathBuf;
 
-/// Predict with the peer's best model, also while it runs
+/// Predict with the peer's best model, also while it runs; predictions of a private peer must stay with its owner
 ///
 /// Of a private peer that is its home model, which is made of its exact data: the label and a probability with two decimals are printed,
 /// for the squared loss a number with two significant digits, and rows beyond the task's feature bound are shrunk to it. THIS IS NO PROTECTION:

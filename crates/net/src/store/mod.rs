@@ -158,7 +158,8 @@ pub enum StoreError {
     },
     /// It is somebody else's.
     #[error(
-        "the store belongs to another {what}; accepted: the store that was made for this {what}, or an empty folder"
+        "the store belongs to another {what}; accepted: the store that was made for this {what}, or an empty folder, whose budget ADDS to \
+         what this one has spent on the same records"
     )]
     Foreign {
         /// What differs.
