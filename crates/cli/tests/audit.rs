@@ -57,8 +57,10 @@ fn what_is_called_at_least_does_not_exceed_a_claim_that_is_not_refuted() {
     let task = format!("{TASK}[privacy]\nepsilon = 1\ndelta = 0\nupdates = 1\nmechanism = \"laplace\"\n");
     let mut crossed = 0;
     for seed in 1..=12 {
-        let words = ["task.toml", "--trials", "200", "--json", "--seed", &seed.to_string()].map(str::to_owned);
-        let output = audit(&task, &words.each_ref().map(String::as_str));
+        // The bounds do not rest on the level of artefacts.
+        let seed_text = seed.to_string();
+        let output =
+            audit(&task, &["task.toml", "--trials", "200", "--json", "--skip-artefacts", "--seed", &seed_text]);
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
         for part in found["mechanisms"].as_array().expect("mechanisms") {
@@ -68,8 +70,8 @@ fn what_is_called_at_least_does_not_exceed_a_claim_that_is_not_refuted() {
             crossed += u32::from(number("lower_bound") > number("epsilon"));
         }
     }
-    println!("the 95% bound was above the claim {crossed} times");
-    let output = audit(&task, &["task.toml", "--trials", "30"]);
+    assert!(crossed > 0, "a bound that never crosses would show nothing here");
+    let output = audit(&task, &["task.toml", "--trials", "30", "--skip-artefacts"]);
     let text = String::from_utf8(output.stdout).expect("text");
     let head = text.lines().find(|line| line.contains("claimed epsilon")).expect("a table");
     assert!(head.contains("at least") && head.contains("95% bound"), "{head}");
