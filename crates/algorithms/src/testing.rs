@@ -1,5 +1,6 @@
 //! Random problems for tests.
 
+use crate::token::ring::{Reveal, Ring, RingConfig, RingGoal, RingNoise, RingUnit};
 use crate::{Dataset, Loss, Problem, Regularization, Shard};
 use sottovoce_core::{
     Algorithm, Coin, Cx, Graph, Outbox, OutgoingLetter, PeerId, Posts, Reject, Role, Rows, Time, Wire,
@@ -271,4 +272,21 @@ pub(crate) fn excess(worlds: [&[f64]; 2], epsilon: f64, delta: f64) -> f64 {
         (ratio - epsilon) / (1.0 / own.max(1.0) + 1.0 / other.max(0.5)).sqrt()
     };
     (0..20).flat_map(|k| [[0, 1], [1, 0]].map(|[a, b]| excess(counts[a][k], counts[b][k]))).fold(f64::MIN, f64::max)
+}
+
+/// A ring of three rounds without noise.
+pub fn exact_ring(members: u32) -> Ring {
+    let config = RingConfig {
+        members,
+        rounds: 3,
+        range: None,
+        unit: RingUnit::Record,
+        goal: RingGoal::Mean,
+        law: None,
+        noise: RingNoise::One,
+        reveal: Reveal::Broadcast,
+        reissues: 1,
+        timeout: 5.0,
+    };
+    Ring::new(config).expect("good parameters")
 }

@@ -178,18 +178,14 @@ impl<N: Noise + ?Sized> Gate<N> {
         self.ledger.record(Charge { track, event, sensitivity, audience, count: 1 });
     }
 
-    /// Adds noise of this law to values that may leave anyway: post-processing, at no charge. None where there is no plan.
-    pub fn blur<'v>(
-        &mut self,
-        event: Event,
-        sensitivity: f64,
-        values: Released<&'v mut [f64]>,
-    ) -> Released<&'v mut [f64]> {
-        let values = values.into_inner();
+    /// Adds noise of this law to a number that may leave anyway, and takes the nearest multiple of `grid`, so that sums stay exact:
+    /// post-processing, at no charge. No noise where there is no plan.
+    pub fn blur(&mut self, event: Event, sensitivity: f64, grid: f64, value: Released<f64>) -> Released<f64> {
+        let mut values = [value.into_inner()];
         if self.plan.is_some() {
-            self.noise.perturb(event, sensitivity, values);
+            self.noise.perturb(event, sensitivity, &mut values);
         }
-        Released::after_charge(values)
+        Released::after_charge(libm::rint(values[0] / grid) * grid)
     }
 
     /// The next step of the plan; `None` when there is no plan, or it is done.
@@ -426,12 +422,14 @@ mod tests {
         assert_eq!((back.next_on(Track::Token), back.next_on(Track::Reissues)), (None, Some(gaussian)));
         let mut exact = Gate::without_privacy();
         let receipt = exact.charge(Track::Token, 2.0, Audience::OneMember).expect("no plan");
-        let mut values = [1.0];
-        let blurred = exact.blur(gaussian, 2.0, receipt.release(&mut values[..]));
+        let blurred = exact.blur(gaussian, 2.0, 0.25, receipt.release(1.1));
         assert_eq!(
-            (blurred.into_inner()[0], exact.ledger().charges().next().map(|c| c.event)),
+            (blurred.into_inner(), exact.ledger().charges().next().map(|c| c.event)),
             (1.0, Some(Event::Reveal))
         );
+        let mut gate = Gate::planned(Arc::new(Plan::nothing()), Idealized::new(1, 0));
+        let blurred = gate.blur(gaussian, 2.0, 0.25, Released::after_charge(1.1)).into_inner();
+        assert!(blurred != 1.0 && blurred % 0.25 == 0.0, "{blurred}");
     }
 
     #[test]

@@ -29,7 +29,7 @@ mod secrets;
 pub mod sensitivity;
 
 pub use account::{
-    Accountant, BadLimit, BadRing, Filter, Gaussian, Optimal, Pld, Rdp, Ring, Shares, Sum, Theorem1, Tight,
+    Accountant, BadLimit, BadRing, Filter, Gaussian, Optimal, Pld, Rdp, Ring, RingBy, Shares, Sum, Theorem1, Tight,
     gaussian_delta, gaussian_epsilon, least_limit,
 };
 pub use event::{Audience, BadCharge, Event, Track};

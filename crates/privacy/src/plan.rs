@@ -94,15 +94,31 @@ impl Plan {
         delta: f64,
         accountant: &dyn Accountant,
     ) -> Result<Self, Uncalibrated> {
-        let all = |noise: f64| {
+        let tracks = |noise: f64| {
             let (steps, asides) = steps(noise);
-            steps.into_iter().chain(asides)
+            vec![(Track::Models, steps), (Track::Losses, asides)]
         };
-        calibrate::checked(epsilon, delta, all(1.0).count() as u64)?;
-        let charges = |inverse: f64| all(1.0 / inverse).map(|event| Charge::new(event, 1));
+        Plan::with_least_noise_on(tracks, epsilon, delta, accountant)
+    }
+
+    /// The same for a plan with any tracks, each of them named once.
+    pub fn with_least_noise_on(
+        tracks: impl Fn(f64) -> Vec<(Track, Vec<Event>)>,
+        epsilon: f64,
+        delta: f64,
+        accountant: &dyn Accountant,
+    ) -> Result<Self, Uncalibrated> {
+        calibrate::checked(epsilon, delta, tracks(1.0).iter().map(|(_, events)| events.len() as u64).sum())?;
+        let charges = |inverse: f64| {
+            let each = |(track, events): (Track, Vec<Event>)| {
+                let audience = track.audience();
+                events.into_iter().map(move |event| Charge { audience, ..Charge::new(event, 1) })
+            };
+            tracks(1.0 / inverse).into_iter().flat_map(each)
+        };
         let inverse = calibrate::largest(charges, epsilon, delta, accountant).ok_or(Uncalibrated::OutOfReach)?;
-        let (steps, asides) = steps(1.0 / inverse);
-        Plan::with_asides(steps, asides, epsilon, delta, accountant).map_err(|_| Uncalibrated::OutOfReach)
+        let planned = Plan::with_tracks(tracks(1.0 / inverse), epsilon, delta, accountant);
+        planned.map_err(|_| Uncalibrated::OutOfReach)
     }
 
     /// The plan of an agent that has nothing to tell about: no release at all.

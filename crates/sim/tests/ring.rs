@@ -1,6 +1,7 @@
 //! A sum by a token on a ring, run by the simulator: CHECK 05.a to 05.c, what each member can see, and what happens when members are gone.
 
-use sottovoce_algorithms::token::ring::{Reveal, Ring, RingConfig, RingNoise, State, noisy_hops};
+use sottovoce_algorithms::token::ring::{Reveal, Ring, RingConfig, RingGoal, RingNoise, RingUnit, State, noisy_hops};
+use sottovoce_algorithms::{Bounds, Observations, Points};
 use sottovoce_core::{Graph, PeerId};
 use sottovoce_privacy::audit::Recording;
 use sottovoce_privacy::{Audience, Event, Gate, Idealized, Plan, Simulated, Sum, Track};
@@ -14,16 +15,24 @@ fn config(members: u32, rounds: u32, law: Option<Event>) -> RingConfig {
     RingConfig {
         members,
         rounds,
-        range: (-1.0, 1.0),
+        range: Some(Bounds { low: -1.0, high: 1.0 }),
+        unit: RingUnit::Record,
+        goal: RingGoal::Sum,
         law,
         noise: RingNoise::One,
         reveal: Reveal::Broadcast,
+        reissues: 1,
         timeout: 20.0,
     }
 }
 
 fn settings(seed: u64, faults: Faults) -> Settings {
     Settings { clock: Clock::Poisson, seed, threads: 1, tolerance: None, faults }
+}
+
+/// Rows of one number.
+fn column(values: &[f64]) -> Observations<'_> {
+    Observations { points: Points { dimension: 1, features: values, labels: values }, bounds: None }
 }
 
 /// As many contributions and reissues as there are rounds.
@@ -52,9 +61,9 @@ impl Place {
         values: &'w [Vec<f64>],
         settings: Settings,
         gates: impl Fn(PeerId) -> Gate<Simulated> + Sync,
-    ) -> Simulation<'w, Ring, impl Fn(PeerId) -> &'w [f64] + Sync> {
+    ) -> Simulation<'w, Ring, impl Fn(PeerId) -> Observations<'w> + Sync> {
         let society = Society { graph: &self.graph, reach: Some(&self.reach), roles: &[] };
-        let data = |id: PeerId| &values[id.index()][..];
+        let data = |id: PeerId| column(&values[id.index()]);
         Simulation::start_behind(gates, ring, society, data, &settings).expect("it starts")
     }
 }
@@ -66,7 +75,7 @@ fn exact(_: PeerId) -> Gate<Simulated> {
 /// How often each member has drawn noise.
 fn draws<'w, D>(run: &Simulation<'w, Ring, D>, members: u32) -> Vec<usize>
 where
-    D: Fn(PeerId) -> &'w [f64] + Sync,
+    D: Fn(PeerId) -> Observations<'w> + Sync,
 {
     let drawn = |k| match run.gate(PeerId(k)).noise() {
         Simulated::Recording(noise) => noise.releases().len(),
@@ -194,13 +203,13 @@ fn digits(members: u32) -> (Vec<Vec<f64>>, impl Fn(f64) -> Vec<u64>) {
 }
 
 fn counted(members: u32, rounds: u32, timeout: f64) -> Ring {
-    let range = (0.0, f64::from(16u32.pow(members - 1)));
+    let range = Some(Bounds { low: 0.0, high: f64::from(16u32.pow(members - 1)) });
     Ring::new(RingConfig { range, timeout, ..config(members, rounds, None) }).expect("a ring")
 }
 
 fn states<'r, 'w: 'r, D>(run: &'r Simulation<'w, Ring, D>, members: u32) -> Vec<&'r State>
 where
-    D: Fn(PeerId) -> &'w [f64] + Sync,
+    D: Fn(PeerId) -> Observations<'w> + Sync,
 {
     (0..members).filter(|&k| !run.is_dead(PeerId(k))).map(|k| run.state(PeerId(k))).collect()
 }
@@ -340,4 +349,112 @@ fn a_token_that_is_issued_again_has_noise_of_its_issuer_and_of_the_next() {
         seen += 1;
     }
     assert!(seen > 5, "{seen}");
+}
+
+/// A run behind which a coalition stands, and what it sees of it: the tokens that its members were sent, with what they added themselves taken
+/// off, and the sum at the end. What they draw themselves they know, so they draw nothing here.
+struct Coalition<'c> {
+    members: &'c [u32],
+    ring: &'c Ring,
+    /// The same with noise so small that rounding to the grid takes it off.
+    exact: &'c Ring,
+    place: &'c Place,
+    plan: &'c Arc<Plan>,
+    settings: Settings,
+}
+
+impl Coalition<'_> {
+    /// By time: hop and epoch of each token that it has passed on, and its value.
+    fn view(&self, ring: &Ring, values: &[Vec<f64>]) -> Vec<((u64, u32), f64)> {
+        let gates = |id: PeerId| match self.members.contains(&id.0) {
+            true => exact(id),
+            false => Gate::planned(self.plan.clone(), Simulated::Idealized(Idealized::new(3, id.0))),
+        };
+        let mut run = self.place.run(ring, values, self.settings.clone(), gates);
+        let mut seen = Vec::new();
+        loop {
+            for &k in self.members {
+                if let Some(token) = run.state(PeerId(k)).waits_for() {
+                    let which = (token.hop, token.epoch.count);
+                    if !seen.iter().any(|(known, _)| *known == which) {
+                        seen.push((which, token.tau));
+                    }
+                }
+            }
+            if run.advance(1) == Status::Done {
+                break;
+            }
+        }
+        let sums = self.members.iter().filter_map(|&k| run.state(PeerId(k)).sum());
+        seen.extend(sums.map(|sum| ((u64::MAX, 0), sum)));
+        seen
+    }
+
+    /// What is new in each token: its difference to the one before.
+    fn windows(view: &[((u64, u32), f64)]) -> Vec<f64> {
+        let values = view.iter().map(|(_, tau)| *tau);
+        [0.0].into_iter().chain(values.clone()).zip(values).map(|(before, now)| now - before).collect()
+    }
+
+    /// Windows that move when one record of a member is replaced, and whether each of them holds noise that the coalition has not drawn.
+    fn moved(&self, values: &[Vec<f64>], target: usize) -> Vec<bool> {
+        let mut other = values.to_vec();
+        other[target][0] = -values[target][0];
+        let (noisy, exact) = (self.view(self.ring, values), self.view(self.exact, values));
+        let replaced = self.view(self.exact, &other);
+        let keys = |view: &[((u64, u32), f64)]| view.iter().map(|(which, _)| *which).collect::<Vec<_>>();
+        assert_eq!(keys(&noisy), keys(&exact), "when a token comes depends on nobody's data or noise");
+        assert_eq!(keys(&exact), keys(&replaced));
+        let [noisy, exact, replaced] = [&noisy, &exact, &replaced].map(|view| Coalition::windows(view));
+        let noises: Vec<f64> = noisy.iter().zip(&exact).map(|(noisy, exact)| noisy - exact).collect();
+        for (k, noise) in noises.iter().enumerate() {
+            assert!(*noise == 0.0 || !noises[..k].contains(noise), "the same noise in two windows");
+        }
+        let moves = exact.iter().zip(&replaced).map(|(before, after)| (after - before).abs());
+        let sensitivity = self.ring.sensitivity();
+        let moved = moves.zip(&noises).filter(|(moved, _)| *moved != 0.0);
+        moved.map(|(moved, noise)| (assert!(moved <= sensitivity, "{moved}"), *noise != 0.0).1).collect()
+    }
+}
+
+/// Record and replay: a run again with one member's record replaced, and again without noise. Whatever moves in the view of a coalition that the
+/// accountant covers has noise of somebody else in it, at most once for each charge.
+#[test]
+fn a_coalitions_view_holds_no_value_without_anothers_noise() {
+    let (members, rounds) = (6, 3);
+    let (place, plan) = (Place::of(members), plan(GAUSSIAN, rounds));
+    let values: Vec<Vec<f64>> = (0..members).map(|k| vec![0.25 + 0.125 * f64::from(k)]).collect();
+    let (mut windows, mut bare) = (0, 0);
+    for (noise, reveal) in [
+        (RingNoise::One, Reveal::Broadcast),
+        (RingNoise::One, Reveal::Last),
+        (RingNoise::All, Reveal::Broadcast),
+        (RingNoise::All, Reveal::Last),
+    ] {
+        let with = |law| Ring::new(RingConfig { noise, reveal, ..config(members, rounds, Some(law)) }).expect("a ring");
+        let (ring, exact) = (with(GAUSSIAN), with(Event::Gaussian { noise_multiplier: 1e-12 }));
+        let pairs = (0..members).flat_map(|a| (0..a).map(move |b| vec![b, a]));
+        for coalition in (0..members).map(|k| vec![k]).chain(pairs) {
+            for seed in 0..12 {
+                // In half of the runs somebody dies, so that tokens are issued again.
+                let faults = Faults { die: if seed % 2 == 0 { 0.0 } else { 0.15 }, until: 0.0, ..Faults::default() };
+                let settings = settings(seed, faults);
+                let one =
+                    Coalition { members: &coalition, ring: &ring, exact: &exact, place: &place, plan: &plan, settings };
+                for target in (0..members).filter(|k| !coalition.contains(k)) {
+                    let moved = one.moved(&values, target as usize);
+                    assert!(moved.len() as u32 <= 2 * rounds + 1, "{moved:?}");
+                    windows += moved.len();
+                    let without = moved.iter().filter(|noisy| !**noisy).count();
+                    if coalition.len() == 2 && noise == RingNoise::One {
+                        bare += without;
+                    } else {
+                        assert_eq!(without, 0, "{noise:?} {reveal:?}: {coalition:?} sees member {target}, seed {seed}");
+                    }
+                }
+            }
+        }
+    }
+    println!("{windows} windows that move, {bare} of them bare before two members who are refused");
+    assert!(windows > 5_000 && bare > 0, "two who stand on both sides of a member see it: {bare}");
 }

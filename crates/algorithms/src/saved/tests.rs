@@ -13,7 +13,7 @@ use crate::personal::descent::{
 use crate::personal::graph::{Alternating, GraphLearning, GraphLearningConfig, Placed, Turns};
 use crate::personal::propagation::{ModelPropagation, ModelPropagationConfig};
 use crate::reference::local::solitary_models;
-use crate::testing::{Mail, boosting_problem, random_problem};
+use crate::testing::{Mail, boosting_problem, exact_ring, random_problem};
 use crate::{Loss, Problem, Survey};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -293,6 +293,8 @@ fn for_all(seed: u64, p: usize, check: &mut impl Check) {
     for (name, gossip) in [("gossip, mean", &mean), ("gossip, sum", &sum)] {
         check.check(name, || World::start(gossip, &survey.graph, observations, &[], seed));
     }
+    let ring = exact_ring(AGENTS as u32);
+    check.check("ring", || World::start(&ring, &open.graph, observations, &[], seed));
     let boosting = boosting(StepSize::Descent, 3);
     check!("alternating, boosting", Alternating::new(boosting, graph, turns).expect("good turns"), open_boosted, []);
 }
@@ -305,6 +307,7 @@ const WITHOUT_VECTORS: &[&str] = &[
     "private coordinate descent",
     "input perturbation",
     "graph learning",
+    "ring",
 ];
 
 /// Algorithms that remember nothing of each neighbour.
@@ -536,8 +539,8 @@ fn another_dimension_other_neighbours_and_another_version_are_refused() {
                 for other in agents().filter(|other| *other != id && !WITHOUT_NEIGHBOURS.contains(&name)) {
                     let elsewhere = world.resume(other, bytes, Neighbours::Same);
                     // Without names of all neighbours in a state, only their number can tell.
-                    let nameless =
-                        alone || ["model propagation", "ADMM", "gossip"].iter().any(|start| name.starts_with(start));
+                    let nameless = alone
+                        || ["model propagation", "ADMM", "gossip", "ring"].iter().any(|start| name.starts_with(start));
                     let alike = nameless && world.graph.peers(id).len() == world.graph.peers(other).len();
                     let learned = name == "graph learning" || name.starts_with("alternating");
                     let refused = elsewhere == Err(CannotResume::Malformed);

@@ -28,7 +28,7 @@ mod tight;
 
 pub use filter::{BadLimit, Filter, least_limit};
 pub use gaussian::{Gaussian, gaussian_delta, gaussian_epsilon};
-pub use network::{BadRing, Ring, Shares};
+pub use network::{BadRing, Ring, RingBy, Shares};
 pub use optimal::Optimal;
 pub use pld::Pld;
 pub use rdp::Rdp;
@@ -48,6 +48,16 @@ pub trait Accountant {
     /// A bound too, near [`Accountant::epsilon`] and next to free: where a search for a noise begins.
     fn rough(&self, ledger: &Ledger, delta: f64) -> f64 {
         self.epsilon(ledger, delta)
+    }
+}
+
+impl<A: Accountant + ?Sized> Accountant for &A {
+    fn epsilon(&self, ledger: &Ledger, delta: f64) -> f64 {
+        (**self).epsilon(ledger, delta)
+    }
+
+    fn rough(&self, ledger: &Ledger, delta: f64) -> f64 {
+        (**self).rough(ledger, delta)
     }
 }
 

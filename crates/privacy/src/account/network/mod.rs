@@ -2,4 +2,4 @@
 
 mod ring;
 
-pub use ring::{BadRing, Ring, Shares};
+pub use ring::{BadRing, Ring, RingBy, Shares};

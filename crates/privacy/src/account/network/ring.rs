@@ -66,6 +66,16 @@ impl Ring {
         }
     }
 
+    /// How many members there are, how many of them stand together, and who makes noise: what anyone needs to account for a ledger again.
+    pub fn context(&self) -> (u32, u32, Shares) {
+        (self.members, self.colluders, self.shares)
+    }
+
+    /// The same observer, by another way of counting.
+    pub fn by(self, accountant: &'static dyn Accountant) -> RingBy {
+        RingBy { ring: self, accountant }
+    }
+
     /// What this observer has seen, as charges of its own.
     fn seen(&self, ledger: &Ledger) -> Ledger {
         // Of one observer every window holds n - 1 shares, or one whole noise. Of several, the least window is one hop: that of the member itself.
@@ -94,6 +104,23 @@ impl Accountant for Ring {
     }
 }
 
+/// The accountant of a member of a ring that counts by another accountant than [`Tight`].
+#[derive(Clone, Copy)]
+pub struct RingBy {
+    ring: Ring,
+    accountant: &'static dyn Accountant,
+}
+
+impl Accountant for RingBy {
+    fn epsilon(&self, ledger: &Ledger, delta: f64) -> f64 {
+        self.accountant.epsilon(&self.ring.seen(ledger), delta)
+    }
+
+    fn rough(&self, ledger: &Ledger, delta: f64) -> f64 {
+        self.accountant.rough(&self.ring.seen(ledger), delta)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,6 +138,7 @@ mod tests {
         let plain = Ledger::from_charges([Charge::new(Event::Gaussian { noise_multiplier: 5.0 }, 4)]).expect("valid");
         assert_eq!(ring.epsilon(&ledger(5.0, 4), 1e-6), Gaussian.epsilon(&plain, 1e-6));
         assert!(Gaussian.epsilon(&ledger(5.0, 4), 1e-6).is_infinite(), "everyone sees it bare");
+        assert_eq!(ring.by(&Rdp).epsilon(&ledger(5.0, 4), 1e-6), Rdp.epsilon(&plain, 1e-6));
         assert!(Tight.epsilon(&ledger(5.0, 4), 1e-6).is_infinite() && Rdp.epsilon(&ledger(5.0, 4), 1e-6).is_infinite());
         assert_eq!(
             Ring::new(10, 1, Shares::All).expect("one observer").epsilon(&ledger(5.0, 4), 1e-6),
