@@ -3,7 +3,7 @@
 use crate::{OutArguments, Output, RunArguments, screen};
 use sottovoce_report::plot::number;
 use sottovoce_report::training::bound_or_infinity;
-use sottovoce_run::facts::{GUARANTEE_IN_WORDS, Origin, PublicFacts};
+use sottovoce_run::facts::{Origin, PublicFacts};
 use sottovoce_run::pipeline::{Directory, Outcome, Request};
 use sottovoce_run::run_folder::{EstimateFigures, Summary};
 use sottovoce_run::simulate::Halt;
@@ -78,7 +78,8 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         screen::say(serde_json::to_string(&summary).expect("a summary is JSON"))?;
     } else if !output.quiet {
         let ends = screen::ends(summary.quiet, loaded.task.run.tolerance.is_some());
-        screen::say(format!("{}\n{}", estimates(&summary), spent(&summary, ends)))?;
+        let guarantee = PublicFacts::of(&loaded).guarantee();
+        screen::say(format!("{}\n{}", estimates(&summary), spent(&summary, &guarantee, ends)))?;
         screen::say(format!("Report: {}", out.join("report.html").display()))?;
     }
     Ok(())
@@ -106,8 +107,16 @@ fn preview(task: &Task, output: Output) -> Result<(), Halt> {
 
 /// What was measured, in a line.
 pub fn estimates(summary: &Summary) -> String {
-    let Some(EstimateFigures { statistic, estimate, estimates_spread, informed, exact, error_max, .. }) =
-        summary.estimate()
+    let Some(EstimateFigures {
+        statistic,
+        estimate,
+        estimates_spread,
+        informed,
+        exact,
+        error_max,
+        error_predicted,
+        ..
+    }) = summary.estimate()
     else {
         return String::new();
     };
@@ -125,6 +134,9 @@ pub fn estimates(summary: &Summary) -> String {
         let error = number::significant(*error, 2);
         text += &format!("; exact: {}, and the farthest agent is off by {error}", list(&exact.0));
     }
+    if let Some(deviation) = error_predicted {
+        text += &format!("; standard deviation by the formula {}", number::significant(*deviation, 3));
+    }
     text + "."
 }
 
@@ -138,10 +150,10 @@ fn digits(value: f64, spread: f64) -> usize {
 }
 
 /// What it cost, and against whom, in a line.
-pub fn spent(summary: &Summary, ends: &str) -> String {
+pub fn spent(summary: &Summary, guarantee: &str, ends: &str) -> String {
     let letters = summary.estimate().map_or(0, |figures| figures.letters_sent);
     format!(
-        "{} wakes, {} letters, {} sent, {}{ends}; epsilon = {} at delta = {}, {GUARANTEE_IN_WORDS}.",
+        "{} wakes, {} letters, {} sent, {}{ends}; epsilon = {} at delta = {}, {guarantee}.",
         number::count(summary.wakes),
         number::count(letters),
         number::bytes(summary.bytes_sent),

@@ -3,7 +3,6 @@
 use crate::{Output, screen};
 use sottovoce_report::plot::number;
 use sottovoce_report::training::bound_or_infinity;
-use sottovoce_run::facts::GUARANTEE_IN_WORDS;
 use sottovoce_run::outlook::{self, CLEARNESS_FOR_UPDATES, CLEARNESS_MIN, Outlook, outlook};
 use sottovoce_run::train::Halt;
 use sottovoce_task::error::Mistake;
@@ -56,9 +55,9 @@ fn tell(
     suggested: Option<u64>,
     untuned_home: bool,
 ) -> Result<(), Mistake> {
-    let Outlook { name, algorithm, epsilon, delta, accountant, .. } = outlook;
+    let Outlook { name, algorithm, epsilon, delta, accountant, guarantee, .. } = outlook;
     screen::say(format!(
-        "{name}, {algorithm}: a budget of epsilon = {} at delta = {} for each agent, {GUARANTEE_IN_WORDS}, by {accountant}.",
+        "{name}, {algorithm}: a budget of epsilon = {} at delta = {} for each agent, {guarantee}, by {accountant}.",
         number::bound(*epsilon),
         number::bound(*delta)
     ))?;

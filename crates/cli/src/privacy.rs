@@ -7,9 +7,11 @@ use sottovoce_privacy::{Accountant, Charge, Gaussian, Ledger, Optimal, Pld, Rdp,
 use sottovoce_report::plot::number;
 use sottovoce_report::training::bound_or_infinity;
 use sottovoce_run::epsilon::Epsilon;
-use sottovoce_run::ledger_file::{self, Signature};
+use sottovoce_run::ledger_file::{self, Header, Signature};
+use sottovoce_run::private::guarantee_in_words;
 use sottovoce_run::train::Halt;
 use sottovoce_task::error::Mistake;
+use sottovoce_task::task::Observer;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
@@ -241,10 +243,16 @@ fn up(x: f64) -> String {
 /// What the agents of a run have spent, from its ledger alone.
 fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<(), Mistake> {
     checked_delta(delta)?;
-    let ledgers = ledger_file::read(path)?;
+    let (header, ledgers) = ledger_file::read_with_header(path)?;
+    let (unit, observer) = Header::guarantee(header.as_ref()).map_err(|what| Mistake::file(path, what))?;
     let signed = signature(path)?;
-    let by =
-        |method: Method| ledger_file::epsilons(ledgers.iter().map(|(_, ledger)| ledger), delta, method.accountant());
+    let by = |method: Method| {
+        let ledgers = ledgers.iter().map(|(_, ledger)| ledger);
+        match observer {
+            Observer::Everyone => ledger_file::epsilons(ledgers, delta, method.accountant()),
+            Observer::Ring(ring) => ledger_file::epsilons(ledgers, delta, &ring.by(method.accountant())),
+        }
+    };
     let each = by(method);
     let most = |epsilons: &[f64]| epsilons.iter().copied().fold(0.0, f64::max);
     let name = method.name();
@@ -253,7 +261,7 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         let agents = ledgers.iter().zip(&each).map(|((agent, _), &epsilon)| (agent.clone(), json(epsilon)));
         let agents: serde_json::Map<_, _> = agents.collect();
         let epsilon = json(most(&each));
-        let answer = serde_json::json!({ "epsilon": epsilon, "delta": delta, "accountant": name, "agents": agents, "signature": signed });
+        let answer = serde_json::json!({ "epsilon": epsilon, "delta": delta, "accountant": name, "agents": agents, "signature": signed, "unit": unit.name(), "observer": observer.name() });
         return screen::say(answer);
     }
     if output.quiet {
@@ -272,7 +280,12 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         Some(signed) => format!("Signed by {}, task digest {}.", signed.key, signed.task),
         None => "Unsigned: it is as good as whoever gave it to you.".to_owned(),
     })?;
-    screen::say("For one record replaced by another, against someone who sees every release.\n")?;
+    screen::say(match observer {
+        Observer::Everyone => {
+            "For one record replaced by another, against someone who sees every release.\n".to_owned()
+        }
+        Observer::Ring(_) => format!("The ledger says {}.\n", guarantee_in_words(unit, &observer)),
+    })?;
     let mut rows = vec![vec!["accountant".to_owned(), "epsilon".to_owned()]];
     for &method in Method::value_variants() {
         let epsilon = most(&by(method));

@@ -7,7 +7,7 @@
 
 use crate::measure::Measured;
 use crate::outlook::outlook;
-use crate::private;
+use crate::private::{self, guarantee_in_words};
 use crate::train::{self, Trained};
 use sottovoce_algorithms::personal::boosting::Bits;
 use sottovoce_core::{Graph, PeerId, Rows};
@@ -19,13 +19,7 @@ pub use sottovoce_report::training::{GUARANTEE_IN_WORDS, Origin};
 use sottovoce_sim::Counters;
 use sottovoce_task::known::Groups;
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::{Description, Leaves, Privacy, Statistic};
-
-/// The unit of every guarantee of this version: one record replaced by another.
-pub const UNIT: &str = "record";
-
-/// The observer of every guarantee of this version: whoever sees every message, other members included.
-pub const OBSERVER: &str = "everyone";
+use sottovoce_task::task::{Description, Leaves, Observer, Privacy, Statistic, Unit};
 
 /// What everyone may know of a task before anything is released: names, numbers of points, the graph, the task without its files.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +54,12 @@ pub struct PublicFacts {
     pub statistic: Option<Statistic>,
     /// The budget.
     pub privacy: Option<Privacy>,
+    /// Whose replacement its guarantee is about.
+    pub unit: Unit,
+    /// Against whom it holds.
+    pub observer: Observer,
+    /// The standard deviation of an estimate by the formula, where there is one.
+    pub error_predicted: Option<f64>,
     /// The releases of a private task, in words.
     pub plan_in_words: Option<String>,
     /// How many releases each agent of a private task has planned.
@@ -89,7 +89,7 @@ impl PublicFacts {
             algorithm: loaded.task.algorithm,
             run_name: train::name(loaded, loaded.task.algorithm, learns_graph),
             names: loaded.names.clone(),
-            points: ids().map(|id| problem.data.size(id) as u64).collect(),
+            points: ids().map(|id| points(loaded, id)).collect(),
             confidence: ids().map(|id| problem.facts(problem.data.size(id)).1).collect(),
             dimension: problem.dimension(),
             dimension_in_words: dimension_in_words(loaded),
@@ -100,6 +100,9 @@ impl PublicFacts {
             is_classification: problem.loss.is_classification(),
             statistic: loaded.task.statistic.clone(),
             privacy: loaded.task.privacy,
+            unit: loaded.task.privacy.map_or(Unit::Record, |privacy| privacy.unit),
+            observer: loaded.observer(),
+            error_predicted: loaded.deviation(),
             plan_in_words: outlook(loaded).map(|outlook| outlook.plan_in_words()),
             releases: loaded.plan.as_ref().map(|plan| plan.releases()),
             warnings: loaded.task.privacy.map_or(Vec::new(), |privacy| private::warnings(&privacy, problem)),
@@ -113,6 +116,11 @@ impl PublicFacts {
     /// How many agents.
     pub fn agents(&self) -> usize {
         self.names.len()
+    }
+
+    /// For whose replacement and against whom its guarantee holds, in a sentence.
+    pub fn guarantee(&self) -> String {
+        guarantee_in_words(self.unit, &self.observer)
     }
 
     /// What is about to run, in a line or two.
@@ -133,7 +141,11 @@ impl PublicFacts {
 
     /// How many rows there are, in words.
     pub fn rows_in_words(&self) -> String {
-        let what = if self.statistic.is_some() { "rows" } else { "training points" };
+        let what = match (&self.statistic, self.unit) {
+            (Some(_), Unit::Agent) => "means of rows",
+            (Some(_), Unit::Record) => "rows",
+            (None, _) => "training points",
+        };
         format!("{} {what}", number::count(self.points.iter().sum()))
     }
 
@@ -150,18 +162,27 @@ impl PublicFacts {
             };
         };
         let promise = format!("({}, {})-differentially private", number::bound(epsilon), number::bound(delta));
+        let guarantee = self.guarantee();
         match origin {
             Origin::Simulator => format!(
                 "SIMULATION: the noise comes from the seed, so whoever knows the seed takes it off, and nothing here is protected. \
                  With real peers (sottovoce peer), whose noise comes from their systems' entropy, everything that leaves an agent is \
-                 {promise}, {GUARANTEE_IN_WORDS}."
+                 {promise}, {guarantee}."
             ),
             Origin::Peers | Origin::Revealed => {
-                let told = format!("Everything that leaves an agent in messages is {promise}, {GUARANTEE_IN_WORDS}.");
+                let told = format!("Everything that leaves an agent in messages is {promise}, {guarantee}.");
                 let revealed = " Revealed scores, losses and home models are made of exact data: they are NOT private.";
                 if origin == Origin::Revealed { told + revealed } else { told }
             }
         }
+    }
+}
+
+/// How many points of an agent count: where all of an agent may be replaced, how many rows it has is its own business.
+fn points(loaded: &Loaded, id: PeerId) -> u64 {
+    match loaded.task.privacy.map(|privacy| privacy.unit) {
+        Some(Unit::Agent) => 1,
+        _ => loaded.problem.data.size(id) as u64,
     }
 }
 
@@ -180,6 +201,7 @@ fn dimension_in_words(loaded: &Loaded) -> String {
 /// How many edges there are, in words.
 fn edges_in_words(loaded: &Loaded) -> String {
     match loaded.edge_count() {
+        _ if loaded.task.algorithm.everyone => "each with all others".to_owned(),
         Some(edges) => format!("{} edges", number::count(edges as u64)),
         None => "a graph to be learned".to_owned(),
     }
@@ -246,7 +268,7 @@ impl<'r> Told<'r> {
             origin: Origin::Simulator,
             algorithm: facts.algorithm.name,
             models: &run.estimates,
-            is_told: vec![true; facts.agents()],
+            is_told: run.is_told.clone(),
             ledgers: &run.ledgers,
             traffic: run.samples.iter().map(traffic).collect(),
             counters: &run.counters,
@@ -314,6 +336,26 @@ mod tests {
             let more = facts(graph, "a,1,0.5,0.25\nb,1,1,0\nc,1,0,0\nd,-1,0,0.1\n");
             assert_ne!(base, more, "numbers of points are public: {graph}");
         }
+    }
+
+    /// Where all of an agent may be replaced, how many rows it has is nobody's business; where one row may be, it is public.
+    #[test]
+    fn public_facts_depend_on_numbers_of_rows_only_where_a_row_is_the_unit() {
+        let facts = |unit: &str, rows: &str| {
+            let task = format!(
+                "algorithm = \"ring\"\n[data]\ntrain = \"rows.csv\"\n[statistic]\nkind = \"mean\"\nrange = [0, 1]\n\
+                 [privacy]\nepsilon = 1\ndelta = 0.2\nunit = \"{unit}\"\n"
+            );
+            let rows = format!("agent,x\n{rows}").into_bytes();
+            let memory = sottovoce_task::input::Memory::default().with("rows.csv", rows);
+            let task = Task::parse_with(&task, std::path::Path::new("task.toml"), &memory).expect("a task");
+            PublicFacts::of(&load(&task).expect("a problem"))
+        };
+        let (few, many) = ("a,0.5\nb,1\nc,0\n", "a,0.25\na,7\na,no\na,0\na,0\na,0\na,1\nb,1\nc,0.75\n");
+        assert_eq!(facts("agent", few), facts("agent", many));
+        assert_ne!(facts("record", few), facts("record", many));
+        let said = facts("agent", few).describe(Origin::Peers);
+        assert!(said.contains("any one other member") && said.contains("all records of one agent"), "{said}");
     }
 
     #[test]

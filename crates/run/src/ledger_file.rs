@@ -3,8 +3,9 @@
 
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
-use sottovoce_privacy::{Accountant, Charge, Ledger};
+use sottovoce_privacy::{Accountant, Charge, Ledger, Ring, Shares};
 use sottovoce_task::error::Mistake;
+use sottovoce_task::task::{Observer, Unit};
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -63,6 +64,70 @@ fn parsed(line: &[u8]) -> serde_json::Result<(String, Charge)> {
     Ok((agent, serde_json::from_value(charge.into())?))
 }
 
+/// The first line of a ledger whose guarantee is not for a record against everyone: for whom it is, and what anyone needs to account for the
+/// charges again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// Which form of ledger this is: 1.
+    ledger: u32,
+    unit: Unit,
+    /// In words.
+    observer: String,
+    /// Where the observer is a member of a ring.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ring: Option<RingContext>,
+}
+
+/// Whom a ring's noise protects from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RingContext {
+    members: u32,
+    colluders: u32,
+    noise: WhoMakesNoise,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum WhoMakesNoise {
+    One,
+    All,
+}
+
+impl Header {
+    /// Of a guarantee; none where it is for a record, against everyone.
+    pub fn of(unit: Unit, observer: &Observer) -> Option<Header> {
+        let context = |ring: &Ring| {
+            let (members, colluders, shares) = ring.context();
+            let noise = if shares == Shares::All { WhoMakesNoise::All } else { WhoMakesNoise::One };
+            RingContext { members, colluders, noise }
+        };
+        let ring = match observer {
+            Observer::Everyone if unit == Unit::Record => return None,
+            Observer::Everyone => None,
+            Observer::Ring(ring) => Some(context(ring)),
+        };
+        Some(Header { ledger: 1, unit, observer: observer.name(), ring })
+    }
+
+    /// What a header says; without one a ledger is for a record, against everyone. A header that no run writes is refused, with the reason.
+    pub fn guarantee(header: Option<&Header>) -> Result<(Unit, Observer), String> {
+        let Some(header) = header else { return Ok((Unit::Record, Observer::Everyone)) };
+        let observer = match header.ring {
+            None => Observer::Everyone,
+            Some(RingContext { members, colluders, noise }) => {
+                let shares = if noise == WhoMakesNoise::All { Shares::All } else { Shares::One };
+                Observer::Ring(Ring::new(members, colluders, shares).map_err(|error| error.to_string())?)
+            }
+        };
+        match header.ledger == 1 && header.observer == observer.name() {
+            true => Ok((header.unit, observer)),
+            false => Err(format!("a header of another form, or for another observer than {:?}", observer.name())),
+        }
+    }
+}
+
 /// The last line of a ledger that a peer has signed: an object of its own kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -94,9 +159,10 @@ impl Signature {
     }
 }
 
-/// The lines of agents' ledgers, in the order given.
-pub fn lines<'a>(ledgers: impl Iterator<Item = (&'a str, &'a Ledger)>) -> String {
-    let mut text = String::new();
+/// The lines of agents' ledgers, in the order given, behind the header if there is one.
+pub fn lines<'a>(header: Option<&Header>, ledgers: impl Iterator<Item = (&'a str, &'a Ledger)>) -> String {
+    let mut text =
+        header.map_or(String::new(), |header| serde_json::to_string(header).expect("a header is JSON") + "\n");
     for (agent, ledger) in ledgers {
         for &charge in ledger.charges() {
             text += &serde_json::to_string(&Line { agent, charge }).expect("a charge is JSON");
@@ -106,15 +172,23 @@ pub fn lines<'a>(ledgers: impl Iterator<Item = (&'a str, &'a Ledger)>) -> String
     text
 }
 
+/// Each agent's name and ledger.
+pub type Ledgers = Vec<(String, Ledger)>;
+
 /// Each agent's ledger, agents in the order of their first lines. Agents that released nothing have no line, so they are not in
 /// it.
-pub fn read(path: &Path) -> Result<Vec<(String, Ledger)>, Mistake> {
+pub fn read(path: &Path) -> Result<Ledgers, Mistake> {
+    read_with_header(path).map(|(_, ledgers)| ledgers)
+}
+
+/// The same, and the header if there is one.
+pub fn read_with_header(path: &Path) -> Result<(Option<Header>, Ledgers), Mistake> {
     let file = File::open(path).map_err(|error| Mistake::io(path, "read", &error))?;
     let mut file = BufReader::new(file);
     let mut found: Vec<(String, Vec<Charge>)> = Vec::new();
     let mut places = std::collections::HashMap::new();
     let mut text = Vec::new();
-    let mut is_signed = false;
+    let (mut is_signed, mut header) = (false, None);
     for number in 1u64.. {
         text.clear();
         let read = file.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut text);
@@ -130,6 +204,13 @@ pub fn read(path: &Path) -> Result<Vec<(String, Ledger)>, Mistake> {
                 number,
                 "stands after the signature; accepted: a signature as the last line",
             ));
+        }
+        if number == 1 {
+            header = serde_json::from_slice::<Header>(&text).ok();
+            if header.is_some() {
+                Header::guarantee(header.as_ref()).map_err(|what| Mistake::line(path, number, what))?;
+                continue;
+            }
         }
         is_signed = Signature::of(&text).is_some();
         if is_signed {
@@ -149,7 +230,7 @@ pub fn read(path: &Path) -> Result<Vec<(String, Ledger)>, Mistake> {
         Ok(ledger) => Ok((agent, ledger)),
         Err(error) => Err(Mistake::file(path, format!("agent {agent:?}: {error}"))),
     };
-    found.into_iter().map(ledger).collect()
+    Ok((header, found.into_iter().map(ledger).collect::<Result<_, _>>()?))
 }
 
 /// Each ledger's epsilon by an accountant. Agents with one plan are one case, which is computed once.
@@ -189,8 +270,30 @@ mod tests {
         ];
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("ledger.jsonl");
-        std::fs::write(&path, lines(written.iter().map(|(name, ledger)| (&**name, ledger)))).expect("written");
+        std::fs::write(&path, lines(None, written.iter().map(|(name, ledger)| (&**name, ledger)))).expect("written");
         assert_eq!(read(&path).expect("read"), written);
+    }
+
+    #[test]
+    fn a_header_says_against_whom_and_comes_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.jsonl");
+        let ledger = Ledger::from_charges([Charge::new(Event::Gaussian { noise_multiplier: 2.0 }, 3)]).expect("valid");
+        for (colluders, shares) in [(1, Shares::One), (1, Shares::All), (2, Shares::All)] {
+            let observer = Observer::Ring(Ring::new(8, colluders, shares).expect("a ring"));
+            let header = Header::of(Unit::Agent, &observer).expect("not against everyone");
+            let text = lines(Some(&header), [("a", &ledger)].into_iter());
+            std::fs::write(&path, &text).expect("written");
+            let (found, ledgers) = read_with_header(&path).expect("read");
+            assert_eq!((found.as_ref(), ledgers.len()), (Some(&header), 1));
+            assert_eq!(Header::guarantee(found.as_ref()), Ok((Unit::Agent, observer)));
+            let bent =
+                text.replace("any one other member", "everyone").replace("at most 2 colluding members", "nobody");
+            std::fs::write(&path, bent).expect("written");
+            assert!(read(&path).expect_err("another observer").to_string().contains("line 1"));
+        }
+        assert_eq!(Header::of(Unit::Record, &Observer::Everyone), None);
+        assert_eq!(Header::guarantee(None), Ok((Unit::Record, Observer::Everyone)));
     }
 
     #[test]

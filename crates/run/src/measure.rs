@@ -9,7 +9,7 @@ use sottovoce_report::statistic::Sample;
 use sottovoce_sim::Counters;
 use sottovoce_task::algorithms::{Access, Visitor, with_algorithm};
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::{Statistic, StatisticKind};
+use sottovoce_task::task::{Statistic, StatisticKind, Unit};
 use std::ops::ControlFlow;
 
 /// What a measurement came to.
@@ -17,6 +17,8 @@ use std::ops::ControlFlow;
 pub struct Measured {
     /// One row per agent: its estimate.
     pub estimates: Rows,
+    /// Who knows an estimate. The rows of others hold nothing.
+    pub is_told: Vec<bool>,
     /// What somebody who had all rows would compute.
     pub exact: Vec<f64>,
     /// One ledger per agent.
@@ -47,12 +49,25 @@ pub fn measure(
 
 /// The statistic itself, from everybody's rows.
 fn exact(loaded: &Loaded, statistic: &Statistic) -> Vec<f64> {
+    if loaded.task.privacy.is_some_and(|privacy| privacy.unit == Unit::Agent) {
+        return of_means(loaded, statistic);
+    }
     let everyone = (0..loaded.problem.agents() as u32).map(|agent| loaded.observations(PeerId(agent)));
     match statistic.kind {
         StatisticKind::Mean => statistic::mean(everyone),
         StatisticKind::Sum => statistic::sum(everyone),
         other => unreachable!("no algorithm measures {other:?}"),
     }
+}
+
+/// The same where agents count, and not rows: of everybody's means.
+fn of_means(loaded: &Loaded, statistic: &Statistic) -> Vec<f64> {
+    let agents = loaded.problem.agents() as u32;
+    let means = (0..agents).map(|agent| statistic::mean([loaded.observations(PeerId(agent))].into_iter()));
+    let mut sums = vec![0.0; loaded.problem.dimension()];
+    means.for_each(|mean| sums.iter_mut().zip(mean).for_each(|(sum, mean)| *sum += mean));
+    let count = if statistic.kind == StatisticKind::Mean { f64::from(agents) } else { 1.0 };
+    sums.into_iter().map(|sum| sum / count).collect()
 }
 
 struct Measure<'a> {
@@ -67,8 +82,10 @@ impl Visitor for Measure<'_> {
     fn visit<A: Algorithm>(self, algorithm: &A, access: Access<A>) -> Self::Output {
         let Measure { setup, exact, watch } = self;
         let loaded = setup.loaded;
-        let look = |estimates: &Rows, counters: &Counters| {
-            let error = mean_and_deviation(&errors(estimates, &exact));
+        let ids = || (0..loaded.problem.agents() as u32).map(PeerId);
+        let knows = |state: &A::State| access.knows.is_none_or(|knows| knows(state));
+        let look = |estimates: &Rows, is_told: &[bool], counters: &Counters| {
+            let error = mean_and_deviation(&errors(estimates, is_told, &exact));
             let sample = Sample {
                 wakes: counters.wakes,
                 letters_sent: counters.letters_sent,
@@ -79,12 +96,16 @@ impl Visitor for Measure<'_> {
             (sample, sample.error_mean.map(Figure::Error))
         };
         let data = |id| (access.data)(loaded, id);
-        let Ran { simulation, samples, start, seconds, quiet } =
-            setup.run(algorithm, data, |run| look(&run.models(), run.counters()), watch)?;
-        let ids = (0..loaded.problem.agents() as u32).map(PeerId);
+        let Ran { simulation, samples, start, seconds, quiet } = setup.run(
+            algorithm,
+            data,
+            |run| look(&run.models(), &ids().map(|id| knows(run.state(id))).collect::<Vec<_>>(), run.counters()),
+            watch,
+        )?;
         Ok(Measured {
             estimates: simulation.models(),
-            ledgers: ids.map(|id| simulation.ledger(id).clone()).collect(),
+            is_told: ids().map(|id| knows(simulation.state(id))).collect(),
+            ledgers: ids().map(|id| simulation.ledger(id).clone()).collect(),
             counters: simulation.counters().clone(),
             exact,
             samples,
@@ -95,9 +116,10 @@ impl Visitor for Measure<'_> {
     }
 }
 
-/// |estimate - exact| of each agent, in the Euclidean norm where there are several numbers.
-pub fn errors(estimates: &Rows, exact: &[f64]) -> Vec<Option<f64>> {
-    (0..estimates.count()).map(|agent| Some(distance(estimates.row(agent), exact))).collect()
+/// |estimate - exact| of each agent that knows an estimate, in the Euclidean norm where there are several numbers.
+pub fn errors(estimates: &Rows, is_told: &[bool], exact: &[f64]) -> Vec<Option<f64>> {
+    let error = |agent: usize| is_told[agent].then(|| distance(estimates.row(agent), exact));
+    (0..estimates.count()).map(error).collect()
 }
 
 /// |a - b|.

@@ -17,7 +17,7 @@ use crate::private;
 use crate::sweep::updates_to_try;
 use serde::Serialize;
 use sottovoce_core::PeerId;
-use sottovoce_privacy::{Event, Plan, sensitivity};
+use sottovoce_privacy::{Event, Plan, Track, sensitivity};
 use sottovoce_report::plot::{Axis, Chart, Dot, Ink, Scene, Stroke, number};
 use sottovoce_task::load::Loaded;
 use sottovoce_task::plan;
@@ -75,6 +75,9 @@ pub struct Outlook {
     /// Whether the limits were set for such a task: Gaussian noise, from zero. For others the clearness flatters: a warm start's
     /// noise is not in it, and gradients bounded in L1 are mostly far shorter than their bound.
     pub calibrated: bool,
+    /// For whose replacement and against whom the budget holds.
+    #[serde(skip)]
+    pub guarantee: String,
     /// What a careful reader should know.
     pub warnings: Vec<String>,
 }
@@ -171,15 +174,16 @@ pub fn outlook(loaded: &Loaded) -> Option<Outlook> {
         epsilon: privacy.epsilon,
         delta: privacy.delta,
         accountant: privacy.accountant.name(),
-        releases: alike(plan.steps()),
+        releases: alike(&[Track::Models, Track::Token, Track::Reissues].map(|track| plan.track(track)).concat()),
         losses: alike(plan.asides()),
-        planned: private::spent(&privacy, std::slice::from_ref(&plan.ledger()))
+        planned: private::spent(&privacy, &loaded.observer(), std::slice::from_ref(&plan.ledger()))
             .into_iter()
             .map(|(name, cost)| (name, cost.into()))
             .collect(),
         groups,
         clearness: now,
         calibrated: privacy.mechanism == Mechanism::Gaussian && privacy.warm.is_none(),
+        guarantee: private::guarantee_in_words(privacy.unit, &loaded.observer()),
         warnings: private::warnings(&privacy, problem),
     })
 }
@@ -305,6 +309,9 @@ impl Outlook {
         let count = number::count(count);
         let what = match (self.leaves, &*count) {
             (Leaves::NoisyData, _) => "a copy of its points".to_owned(),
+            (Leaves::Token, _) => {
+                format!("at most {count} contributions to the token, those that are seen once more included,")
+            }
             (_, "1") => "1 update".to_owned(),
             _ => format!("{count} updates"),
         };

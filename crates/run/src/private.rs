@@ -8,7 +8,7 @@ use sottovoce_report::plot::number;
 use sottovoce_task::algorithms::coordinate_descent::private_descent;
 use sottovoce_task::error::Mistake;
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::{AccountantName, Leaves, NoiseKind, Privacy};
+use sottovoce_task::task::{AccountantName, Leaves, NoiseKind, Observer, Privacy, Unit};
 use std::sync::Arc;
 
 /// The gate of an agent: unplanned without `[privacy]`; with it the plan, or an empty one where there is nothing to tell.
@@ -53,11 +53,25 @@ pub fn broadcasts_by_size(loaded: &Loaded, sizes: &[usize]) -> Result<Vec<Broadc
 }
 
 /// The largest epsilon of any agent by the task's accountant, and by each of the others.
-pub fn spent(privacy: &Privacy, ledgers: &[Ledger]) -> Vec<(&'static str, f64)> {
+pub fn spent(privacy: &Privacy, observer: &Observer, ledgers: &[Ledger]) -> Vec<(&'static str, f64)> {
     let most = |name: AccountantName| {
-        ledger_file::epsilons(ledgers.iter(), privacy.delta, name.accountant()).into_iter().fold(0.0, f64::max)
+        ledger_file::epsilons(ledgers.iter(), privacy.delta, &*observer.accountant(name))
+            .into_iter()
+            .fold(0.0, f64::max)
     };
     AccountantName::ALL.iter().map(|&name| (name.name(), most(name))).collect()
+}
+
+/// For whose replacement and against whom a guarantee holds, in a sentence.
+pub fn guarantee_in_words(unit: Unit, observer: &Observer) -> String {
+    let replaced = match unit {
+        Unit::Record => "for one record replaced by another",
+        Unit::Agent => "for all records of one agent replaced by others",
+    };
+    match observer {
+        Observer::Everyone => format!("{replaced}, against everyone"),
+        Observer::Ring(ring) => format!("{replaced}, against {}, from what is sent to them", ring.observer()),
+    }
 }
 
 /// An epsilon beyond this bounds a likelihood ratio by more than e^20, five hundred million: no attack is excluded by it.
@@ -75,8 +89,11 @@ pub fn warnings(privacy: &Privacy, problem: &Problem) -> Vec<String> {
     let Privacy { epsilon, delta, .. } = *privacy;
     let said = number::bound(delta);
     let mut warnings = Vec::new();
-    let most = problem.data.largest();
-    let exposed = (0..problem.agents() as u32).filter(|&id| delta * problem.data.size(PeerId(id)) as f64 > 1.0).count();
+    // Where all of an agent may be replaced, it is one record.
+    let size = |points: usize| if privacy.unit == Unit::Agent { 1 } else { points };
+    let most = size(problem.data.largest());
+    let sizes = (0..problem.agents() as u32).map(|id| size(problem.data.size(PeerId(id))));
+    let exposed = sizes.filter(|&points| delta * points as f64 > 1.0).count();
     if epsilon > EPSILON_LARGE {
         warnings.push(format!(
             "epsilon = {} is above {EPSILON_LARGE}: it allows a record to be told apart almost surely, so it promises next to \

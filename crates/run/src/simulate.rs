@@ -131,7 +131,7 @@ impl<'a> Setup<'a> {
             samples.push(sample);
             figure = latest;
         }
-        Ok(Ran { simulation, samples, start, seconds, quiet: status == Status::Quiet })
+        Ok(Ran { simulation, samples, start, seconds, quiet: status != Status::Running })
     }
 }
 

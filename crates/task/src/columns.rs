@@ -2,7 +2,8 @@
 
 use crate::error::{Mistake, quote};
 use crate::input::InputFile;
-use crate::rows::{Names, Rows, number, read_csv};
+use crate::private_rows::{self, Moved, Rule};
+use crate::rows::{At, Names, Place, Rows, number, read_csv};
 use csv::ByteRecord;
 use std::cell::OnceCell;
 
@@ -46,6 +47,39 @@ pub fn read(
         return Err(Mistake::file(file, "no rows; accepted: at least one row after the header"));
     }
     Ok(rows)
+}
+
+/// The same for a private task: whatever a row holds, it is read, by the rules of [`private_rows`]. What is no finite number counts as 0.
+pub fn read_private(file: &InputFile, names: &mut Names, columns: Option<&[String]>) -> Result<(Rows, Moved), Mistake> {
+    let (mut table, mut moved) = (Rows::default(), Moved::new(file));
+    let (mut places, mut width) = (Vec::new(), 0);
+    let mut row = ByteRecord::new();
+    private_rows::for_each_line(file, |text, line, is_cut| {
+        if text.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        let at = At { file, place: Place::Line(line) };
+        private_rows::split(text, &mut row);
+        if places.is_empty() {
+            places = choose(&row, columns, None).map_err(|what| at.mistake(what))?;
+            table.columns = places.iter().map(|&place| name(&row, place)).collect();
+            width = row.len();
+            return Ok(());
+        }
+        table.owners.push(names.number(&row[0], at)?);
+        table.labels.push(0.0);
+        moved.lines.push(line);
+        let rules = [(Rule::Short, row.len() < width), (Rule::Long, row.len() > width), (Rule::Line, is_cut)];
+        rules.iter().filter(|(_, needed)| *needed).for_each(|(rule, _)| moved.note(*rule, line));
+        for &place in &places {
+            table.features.push(row.get(place).map_or(0.0, |field| moved.feature(field, line)));
+        }
+        Ok(())
+    })?;
+    if table.labels.is_empty() {
+        return Err(Mistake::file(file, "no rows; accepted: a header and at least one row"));
+    }
+    Ok((table, moved))
 }
 
 fn name(header: &ByteRecord, place: usize) -> String {

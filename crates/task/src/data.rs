@@ -33,7 +33,11 @@ impl Raw {
 /// record holds is refused ([`private_rows`]).
 pub fn read(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
     if let Some(statistic) = &task.statistic {
-        let train = columns::read(&task.data.train.file, names, statistic.columns.as_deref(), record(task))?;
+        let (file, columns) = (&task.data.train.file, statistic.columns.as_deref());
+        let train = match task.privacy {
+            None => columns::read(file, names, columns, record(task))?,
+            Some(_) => columns::read_private(file, names, columns)?.0,
+        };
         return Ok(Raw { train, test: None });
     }
     if task.privacy.is_some() {
@@ -107,6 +111,17 @@ fn with_rows(rows: Rows, file: &Path) -> Result<Rows, Mistake> {
 /// What the rules of a private task moved in each of its files: made of exact data, for the owner alone.
 pub fn moved(task: &Task) -> Result<Vec<Moved>, Mistake> {
     let mut names = Names::default();
+    if let Some(statistic) = &task.statistic {
+        let (file, columns) = (&task.data.train.file, statistic.columns.as_deref());
+        let (rows, mut moved) = columns::read_private(file, &mut names, columns)?;
+        let beyond = |x: &f64| statistic.range.is_some_and(|range| range.clip(*x) != *x);
+        for (row, k) in rows.features.chunks_exact(rows.columns.len()).zip(0..) {
+            if row.iter().any(beyond) {
+                moved.note(Rule::Range, moved.lines[k]);
+            }
+        }
+        return Ok(vec![moved]);
+    }
     let files = [Some(&task.data.train), if let Test::File(test) = &task.data.test { Some(test) } else { None }];
     let mut all = Vec::new();
     for points in files.into_iter().flatten() {

@@ -9,6 +9,9 @@ use std::fmt;
 /// The largest number of stumps: a whole model with all of them still fits into a letter.
 pub const STUMPS_MAX: i64 = 1_000_000;
 
+/// The most rounds of a token: their charges are planned one by one.
+const ROUNDS_MAX: i64 = 1_000_000;
+
 /// A set of finite numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
@@ -159,7 +162,7 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("statistic.range", Kind::Interval, "none", "Public bounds of all values; a value outside is moved to the bound."),
     key("statistic.agents", Kind::Integer(1, COUNT), "as many as have rows", "How many agents there are, for a sum. Real peers must agree on it, for none of them knows all others."),
 
-    key("graph", Kind::Table, "required", "Who works with whom: `edges` or `kind`, not both."),
+    key("graph", Kind::Table, "required; for ring none is accepted", "Who works with whom: `edges` or `kind`, not both. Members of a ring are all members, in the order of their names."),
     key("graph.edges", Kind::File, "none", "A `.csv` or `.csv.gz` with the header `a,b,weight`: undirected, each pair once, weights above 0."),
     key("graph.kind", Kind::Choice(GRAPH_KINDS), "none", "A graph made here, with the agents in the order of their names. \"learned\": together with the models, with algorithm = \"coordinate-descent\" or \"frank-wolfe\"; with [privacy] the first only."),
     key("graph.allow-isolated", Kind::Switch, "`false`", "Whether an agent with data may have no edge; it then learns alone."),
@@ -202,6 +205,7 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("run", Kind::Table, "all defaults", "How long, and with which clock."),
     key("run.wakes-per-agent", Kind::Integer(1, COUNT), "200; 200000 with `tolerance`; 20 + 2 x updates + warm.wakes with [privacy], and with a learned graph too first-wakes + 2 x model-wakes + graph-wakes", "Mean wakes per agent: the schedule has agents x this many. With `tolerance`, the most there can be."),
     key("run.tolerance", Kind::Number(ABOVE_0), "none", "Ends the run when no agent moves by more than this in ten wakes (a tenth in each) and nothing is in flight. For frank-wolfe: when the duality gap, which bounds the distance from the minimum, is at most this. Not with a learned graph."),
+    key("run.rounds", Kind::Integer(1, ROUNDS_MAX), "1", "ring: how often the token goes round. The estimate is over all rounds."),
     key("run.clock", Kind::Choice(&["uniform", "poisson"]), "`\"uniform\"`", "How wakes follow each other: a uniform agent at each tick, or a Poisson clock for each agent."),
     key("run.seed", Kind::Integer(0, i64::MAX), "1", "The seed of the run."),
 
@@ -219,10 +223,12 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("faults.partitions.share", Kind::Number(INSIDE_0_1), "0.5", "The share of agents on one side."),
     key("faults.until", Kind::Number(FROM_0), "the end of the run", "When all faults end."),
 
-    key("privacy", Kind::Table, "epsilon = infinity", "What each agent may give away. With algorithm = \"local\", \"coordinate-descent\" or \"input-perturbation\"."),
+    key("privacy", Kind::Table, "epsilon = infinity", "What each agent may give away. With algorithm = \"local\", \"coordinate-descent\", \"input-perturbation\" or \"ring\"."),
     key("privacy.epsilon", Kind::Number(ABOVE_0), "required", "The budget of each agent."),
-    key("privacy.delta", Kind::Number(BELOW_1), "required", "The probability with which the guarantee may fail; above 0 for Gaussian noise. Well below 1 / points."),
-    key("privacy.mechanism", Kind::Choice(&["gaussian", "laplace"]), "`\"gaussian\"`", "The noise of each update."),
+    key("privacy.delta", Kind::Number(BELOW_1), "required; 0 for a statistic with Laplace noise", "The probability with which the guarantee may fail; above 0 for Gaussian noise. Well below 1 / points."),
+    key("privacy.mechanism", Kind::Choice(&["gaussian", "laplace"]), "`\"gaussian\"`", "The noise of each update, or of each noisy hop of a token."),
+    key("privacy.unit", Kind::Choice(&["record", "agent"]), "`\"record\"`", "ring: whose replacement the guarantee is about, of one row or of all rows of an agent. With \"agent\" an agent contributes the mean of its rows, and means and sums are over agents."),
+    key("privacy.colluders", Kind::Integer(1, COUNT), "1", "ring: how many members may put together what they see. More than one needs token.noise = \"all\"."),
     key("privacy.clip", Kind::Number(ABOVE_0), "the largest there can be, from `feature-bound`; required for the squared loss", "The largest norm of one example's gradient: L2 for Gaussian noise, L1 for Laplace."),
     key("privacy.updates", Kind::Integer(1, COUNT), "1", "T_i: updates per agent; wakes beyond them only listen. With a learned graph the turns of the models share them."),
     key("privacy.schedule", Kind::Choice(&["uniform", "proposition-2", "corrected", "clock-free"]), "`\"uniform\"`", "How the budget is divided over the updates; only \"uniform\" with a learned graph. \"proposition-2\" is as the 2018 paper prints it: valid, not optimal."),

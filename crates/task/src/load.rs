@@ -44,7 +44,9 @@ pub fn load_without(task: &Task, is_void: &dyn Fn(&[u8]) -> bool) -> Result<Load
         neighbours.get_or_insert(graph::default_neighbours(names.len()));
     }
     (task.algorithm.complete)(&mut task, &graph);
-    Ok(in_its_own_features(Loaded::assemble(task, names, prepared, graph, known)?))
+    let loaded = Loaded::assemble(task, names, prepared, graph, known)?;
+    loaded.check_sizes()?;
+    Ok(in_its_own_features(loaded))
 }
 
 /// Fills in what a task does not say of its statistic.

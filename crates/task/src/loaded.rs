@@ -4,7 +4,7 @@ use crate::data::{Prepared, RecordNames};
 use crate::error::Mistake;
 use crate::known::Known;
 use crate::plan;
-use crate::task::{GraphSource, Model, Task};
+use crate::task::{GraphSource, Model, Observer, Sizes, Task};
 use serde::Serialize;
 use sottovoce_algorithms::{Dataset, Loss, Observations, Problem, Regularization};
 use sottovoce_core::{Graph, PeerId};
@@ -68,6 +68,28 @@ impl Loaded {
     pub fn observations(&self, agent: PeerId) -> Observations<'_> {
         let bounds = self.task.statistic.as_ref().and_then(|statistic| statistic.range);
         Observations { points: self.problem.data.points(agent), bounds }
+    }
+
+    /// Refuses what the algorithm cannot do with so many agents and columns. A peer is asked when it starts: before, it may not list everyone yet.
+    pub fn check_sizes(&self) -> Result<(), Mistake> {
+        let sizes = Sizes { agents: self.names.len(), columns: self.problem.dimension() };
+        match (self.task.algorithm.check)(&self.task, Some(sizes)) {
+            Some((_, what)) => Err(Mistake::file(&self.task.source, what)),
+            None => Ok(()),
+        }
+    }
+
+    /// Against whom the guarantee of the task holds.
+    pub fn observer(&self) -> Observer {
+        match self.task.privacy {
+            None => Observer::Everyone,
+            Some(_) => (self.task.algorithm.observer)(&self.task, self.names.len()),
+        }
+    }
+
+    /// The standard deviation of an estimate by the formula, where there is one.
+    pub fn deviation(&self) -> Option<f64> {
+        (self.task.algorithm.deviation)(&self.task, self.plan.as_deref(), &self.problem)
     }
 
     /// How many edges there are; none where they are yet to be learned.

@@ -47,11 +47,13 @@ pub enum Rule {
     Line,
     /// A point beyond the feature bound.
     Bound,
+    /// A value of a statistic beyond its range.
+    Range,
 }
 
 impl Rule {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Rule; 11] = [
+    pub const ALL: [Rule; 12] = [
         Rule::Class,
         Rule::Label,
         Rule::Feature,
@@ -63,6 +65,7 @@ impl Rule {
         Rule::Twice,
         Rule::Line,
         Rule::Bound,
+        Rule::Range,
     ];
 
     /// What was found, and what was made of it.
@@ -79,6 +82,7 @@ impl Rule {
             Rule::Twice => "indices that stand twice in a line: the last entry counts",
             Rule::Line => "lines of more than 16 MiB: the rest of them is dropped",
             Rule::Bound => "points beyond the feature bound: they are shrunk to it",
+            Rule::Range => "values beyond statistic.range: they are moved to it",
         }
     }
 }
@@ -128,7 +132,7 @@ pub struct Moved {
 }
 
 impl Moved {
-    fn new(file: &Path) -> Self {
+    pub(crate) fn new(file: &Path) -> Self {
         Moved { file: file.to_owned(), lines: Vec::new(), ids: None, counts: Default::default() }
     }
 
@@ -146,7 +150,7 @@ impl Moved {
         Rule::ALL.into_iter().zip(self.counts).filter(|(_, count)| count.times > 0)
     }
 
-    fn feature(&mut self, field: &[u8], line: u64) -> f64 {
+    pub(crate) fn feature(&mut self, field: &[u8], line: u64) -> f64 {
         match rows::number(field).filter(|value| value.is_finite()) {
             Some(value) => self.moderate(value, line),
             None => {
@@ -337,7 +341,7 @@ pub fn read_libsvm(
 }
 
 /// Calls `each` with every line, blank ones and what is behind the last line feed among them, its number from 1 and whether it was cut.
-fn for_each_line(
+pub(crate) fn for_each_line(
     file: &InputFile,
     mut each: impl FnMut(&[u8], u64, bool) -> Result<(), Mistake>,
 ) -> Result<(), Mistake> {
@@ -369,7 +373,7 @@ fn for_each_line(
 }
 
 /// The fields of one line. A quote that is left open ends with it, so that no record can reach into the next one.
-fn split(line: &[u8], record: &mut ByteRecord) {
+pub(crate) fn split(line: &[u8], record: &mut ByteRecord) {
     record.clear();
     let mut field = Vec::new();
     let mut rest = line.iter().copied().peekable();

@@ -137,7 +137,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     if output.json {
         screen::say(serde_json::to_string(&summary).expect("a summary is JSON"))?;
     } else if !output.quiet {
-        screen::say(tell(&summary, arguments))?;
+        screen::say(tell(&summary, &facts, arguments))?;
     }
     Ok(())
 }
@@ -308,7 +308,7 @@ fn gather(folders: &[PathBuf], reveal: bool) -> Result<Vec<Gathered>, Mistake> {
     folders.iter().map(one).collect()
 }
 
-fn tell(summary: &Summary, arguments: &Arguments) -> String {
+fn tell(summary: &Summary, facts: &PublicFacts, arguments: &Arguments) -> String {
     let mut text = match summary.quiet {
         true => "All peers are quiet, and everything is delivered.".to_owned(),
         false => {
@@ -317,7 +317,9 @@ fn tell(summary: &Summary, arguments: &Arguments) -> String {
     };
     match &summary.yielded {
         Yielded::Models(figures) => text += &tell_models(summary, figures),
-        Yielded::Estimate(_) => text += &format!("\n{}\n{}", estimates(summary), spent(summary, "")),
+        Yielded::Estimate(_) => {
+            text += &format!("\n{}\n{}", estimates(summary), spent(summary, &facts.guarantee(), ""));
+        }
     }
     text + &format!(
         "\nRun directory: {}; each peer's own folder, with its data and its key, is below peers and for nobody else.",

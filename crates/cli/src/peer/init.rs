@@ -4,7 +4,7 @@ use super::folder::{KEY_FILE, write_key};
 use crate::{Output, screen};
 use sottovoce_net::Multiaddr;
 use sottovoce_net::disk::{make_private_folder, private};
-use sottovoce_run::peer::{BUDGET_FOLDER, PEER_FILE, PeerFile, PeerTask, hex, is_learned, load};
+use sottovoce_run::peer::{BUDGET_FOLDER, PEER_FILE, PeerFile, PeerTask, hex, lists_everyone, load};
 use sottovoce_task::error::Mistake;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
         )?;
     } else if !output.quiet {
         // Where the graph is learned, all must list the same members.
-        let whose = if is_learned(&one.loaded.task) { "each other member" } else { "each neighbour" };
+        let whose = if lists_everyone(&one.loaded.task) { "each other member" } else { "each neighbour" };
         screen::say(format!(
             "Made {0}: peer.toml, peer.key (keep it secret), card.toml (give it to those you learn with).\n\
              Task digest {1}: the same for all, or peers cannot talk.\n\n\

@@ -2,9 +2,10 @@
 
 use super::folder::{load_peer, look, read_key};
 use crate::{Output, screen};
-use sottovoce_run::ledger_file::{Signature, lines};
+use sottovoce_run::ledger_file::{Header, Signature, lines};
 use sottovoce_run::peer::{PeerFile, hex};
 use sottovoce_task::error::Mistake;
+use sottovoce_task::task::Unit;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -27,7 +28,9 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
     let one = load_peer(&file)?;
     let identity = read_key(&file.key)?;
     let ledger = look(&file, &one, &identity)?.unwrap_or_default().ledger;
-    let lines = lines([(&*file.agent, &ledger)].into_iter());
+    let unit = one.loaded.task.privacy.map_or(Unit::Record, |privacy| privacy.unit);
+    let header = Header::of(unit, &one.loaded.observer());
+    let lines = lines(header.as_ref(), [(&*file.agent, &ledger)].into_iter());
     let (key, task) = (identity.id().to_string(), hex(&one.task));
     let signed = identity.sign(&Signature::message(&key, &task, lines.as_bytes()));
     let signature = signed.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -4,7 +4,7 @@ use super::folder::replace;
 use super::init::parse_address;
 use crate::{Output, screen};
 use sottovoce_net::Key;
-use sottovoce_run::peer::{PEER_FILE, PeerFile, is_learned};
+use sottovoce_run::peer::{PEER_FILE, PeerFile, lists_everyone};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::task::Task;
 use std::path::{Path, PathBuf};
@@ -58,14 +58,18 @@ pub fn add(arguments: &AddArguments, output: Output) -> Result<(), Mistake> {
     }
     new.addresses.iter().try_for_each(|text| parse_address(text, "addresses", Some(&arguments.card)).map(drop))?;
     // What is wrong with the task itself is said when the peer starts.
-    let learned = Task::read(&after.task).is_ok_and(|task| is_learned(&task));
-    if learned && new.weight != 1.0 {
-        let what = format!("weight is {}, and the task learns its weights; accepted: no weight, or 1", new.weight);
+    let task = Task::read(&after.task).ok().filter(lists_everyone);
+    if task.is_some() && new.weight != 1.0 {
+        let what = format!("weight is {}, and the task has no use for it; accepted: no weight, or 1", new.weight);
         return Err(Mistake::file(&arguments.card, what));
     }
     replace(&file, &text)?;
     if !output.quiet {
-        let how = if learned { "as closely as they find out".to_owned() } else { format!("weight {}", new.weight) };
+        let how = match task {
+            Some(task) if task.algorithm.everyone => "as all members do".to_owned(),
+            Some(_) => "as closely as they find out".to_owned(),
+            None => format!("weight {}", new.weight),
+        };
         screen::say(format!(
             "{} learns with {}, {how}. A running peer notices when it is started again.",
             after.agent, new.agent

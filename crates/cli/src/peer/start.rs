@@ -16,7 +16,7 @@ use sottovoce_net::seat::Seat;
 use sottovoce_net::transport::{self, Identity};
 use sottovoce_net::{Key, Multiaddr};
 use sottovoce_privacy::Ledger;
-use sottovoce_run::peer::{PeerFile, PeerTask, hex, is_learned, load};
+use sottovoce_run::peer::{PeerFile, PeerTask, hex, lists_everyone, load};
 use sottovoce_task::algorithms::{Access, Visitor, with_algorithm};
 use sottovoce_task::error::Mistake;
 use std::io::Read;
@@ -70,6 +70,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
             "there is nobody to learn with; accepted: at least one [[neighbours]], as `sottovoce peer add` writes it";
         return Err(Mistake::file(&file.source, what));
     }
+    one.loaded.check_sizes()?;
     log(arguments, output);
     let visitor = Run { arguments, file: &file, one: &one, identity };
     with_algorithm(&one.loaded, one.loaded.task.algorithm, visitor)?
@@ -156,7 +157,7 @@ pub fn rules(file: &PeerFile, one: &PeerTask, seed: u64) -> Rules {
     Rules {
         seed,
         plan: one.plan(),
-        points: one.shard().points.len() as u64,
+        points: one.points(),
         witnesses: one.witnesses(file),
         wakes_max: one.wakes_max(),
         tolerance: one.loaded.task.run.tolerance,
@@ -182,7 +183,8 @@ async fn serve<'d, A: Algorithm>(
     let refused = |error: &dyn std::fmt::Display| Mistake::file(&file.source, error.to_string());
     let token = Admin::token()?;
     let account: Option<Account> = one.loaded.task.privacy.map(|privacy| {
-        let account = move |ledger: &Ledger| privacy.accountant.accountant().epsilon(ledger, privacy.delta);
+        let observer = one.loaded.observer();
+        let account = move |ledger: &Ledger| observer.accountant(privacy.accountant).epsilon(ledger, privacy.delta);
         Arc::new(account) as Account
     });
     let admin = AdminServer::bind(file.admin, token.clone(), account).await.map_err(|error| refused(&error))?;
@@ -233,7 +235,7 @@ fn ask_to_stop(owner: &mpsc::Sender<Ask>) {
     }
 }
 
-/// Who is there: this peer and its neighbours, in the order of their names, and their keys. Where the graph is learned, everyone is a
+/// Who is there: this peer and its neighbours, in the order of their names, and their keys. Where all members are listed, everyone is a
 /// neighbour.
 pub fn group(file: &PeerFile, one: &PeerTask, identity: &Identity) -> Result<(Group, Vec<Key>), Mistake> {
     let mut keys = Vec::new();
@@ -254,7 +256,7 @@ pub fn group(file: &PeerFile, one: &PeerTask, identity: &Identity) -> Result<(Gr
         return Err(Mistake::file(&file.source, what));
     }
     let edges = || one.loaded.problem.graph.peers(one.me).iter().collect();
-    let neighbours = (!is_learned(&one.loaded.task)).then(edges);
+    let neighbours = (!lists_everyone(&one.loaded.task)).then(edges);
     let group = Group {
         names: one.loaded.names.clone(),
         keys: keys.iter().map(Key::to_string).collect(),

@@ -9,10 +9,11 @@ use sottovoce_privacy::{Accountant, Ledger, Sum};
 use sottovoce_report::plot::number;
 use sottovoce_report::training::bound_or_infinity;
 use sottovoce_run::budget::void_in_words;
-use sottovoce_run::facts::{GUARANTEE_IN_WORDS, OBSERVER, UNIT};
 use sottovoce_run::peer::{PeerFile, PeerTask};
+use sottovoce_run::private::guarantee_in_words;
 use sottovoce_run::run_folder::OneOrMany;
 use sottovoce_task::error::Mistake;
+use sottovoce_task::task::{Observer, Unit};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -55,8 +56,8 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
         answer["epsilon"] = budget.epsilon.map_or(serde_json::Value::Null, json_bound);
         answer["delta"] = serde_json::json!(budget.delta);
         if budget.epsilon.is_some() {
-            answer["unit"] = serde_json::json!(UNIT);
-            answer["observer"] = serde_json::json!(OBSERVER);
+            answer["unit"] = serde_json::json!(budget.unit.name());
+            answer["observer"] = serde_json::json!(budget.observer.name());
         }
         answer["source"] = source.map_or(serde_json::Value::Null, |(_, source)| source);
         answer["budget"] = serde_json::json!(file.budget);
@@ -129,10 +130,13 @@ struct Budget {
     left: Option<f64>,
     releases: u64,
     planned: Option<u64>,
+    unit: Unit,
+    observer: Observer,
 }
 
 impl Budget {
     fn of(one: &PeerTask, ledger: &Ledger) -> Self {
+        let observer = one.loaded.observer();
         let (releases, planned) = (ledger.releases(), one.plan().map(|plan| plan.releases()));
         match one.loaded.task.privacy {
             None => Budget {
@@ -143,9 +147,11 @@ impl Budget {
                 left: None,
                 releases,
                 planned,
+                unit: Unit::Record,
+                observer,
             },
             Some(privacy) => {
-                let spent = privacy.accountant.accountant().epsilon(ledger, privacy.delta);
+                let spent = observer.accountant(privacy.accountant).epsilon(ledger, privacy.delta);
                 Budget {
                     epsilon: Some(privacy.epsilon),
                     delta: privacy.delta,
@@ -154,6 +160,8 @@ impl Budget {
                     left: Some((privacy.epsilon - spent).max(0.0)),
                     releases,
                     planned,
+                    unit: privacy.unit,
+                    observer,
                 }
             }
         }
@@ -184,12 +192,13 @@ fn tell(status: &PeerStatus, process: Option<u32>, budget: &Budget, source: &[St
     screen::say(format!("released    {}{planned}", number::count(budget.releases)))?;
     screen::say(match (budget.epsilon, budget.left) {
         (Some(epsilon), Some(left)) => format!(
-            "budget      epsilon = {} spent of {}, {} left, at delta = {}, by {}, {GUARANTEE_IN_WORDS}",
+            "budget      epsilon = {} spent of {}, {} left, at delta = {}, by {}, {}",
             number::bound(budget.spent),
             number::bound(epsilon),
             number::significant(left, 4),
             number::bound(budget.delta),
-            budget.accountant
+            budget.accountant,
+            guarantee_in_words(budget.unit, &budget.observer)
         ),
         _ => format!("budget      none: no privacy, epsilon = {}", bound_or_infinity(budget.spent)),
     })?;

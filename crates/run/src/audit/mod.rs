@@ -30,6 +30,7 @@ use sottovoce_privacy::Event;
 use sottovoce_privacy::audit::{MechanismAudit, audit_mechanism};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::load::Loaded;
+use sottovoce_task::task::Observer;
 use std::ops::ControlFlow;
 
 /// With more agents than this, record and replay run on a neighbourhood instead of the whole task.
@@ -191,6 +192,14 @@ pub fn audit(loaded: &Loaded, settings: AuditSettings, watch: Watch<'_>) -> Resu
                     with [privacy]";
         return Err(Mistake::file(&loaded.task.source, what).into());
     };
+    if loaded.observer() != Observer::Everyone {
+        let what = format!(
+            "the audit sees what everyone sees, and {} protects from {}; accepted: a task that protects from everyone",
+            loaded.task.algorithm.name,
+            loaded.observer().name()
+        );
+        return Err(Mistake::file(&loaded.task.source, what).into());
+    }
     let mut findings = Findings::default();
     match work(loaded, settings, &mut findings, watch) {
         ControlFlow::Break(()) => Err(Halt::Interrupted),

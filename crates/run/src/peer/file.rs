@@ -43,12 +43,12 @@ pub const KEYS: &[Key] = &[
     key("mdns", Kind::Switch, "`false`", "Whether to look for neighbours in the local network, and to be found there."),
     key("relays", Kind::Texts, "none", "Relays through which this peer can be reached, like `/dns/relay.example.org/tcp/4001/p2p/<its id>`."),
     key("serve-relay", Kind::Switch, "`false`", "Whether to be a relay for others, within small limits; needs listed-only = false."),
-    key("witnesses", Kind::Integer(1, COUNT), "1; all with [privacy] and a learned graph", "How many neighbours must tell what they saw before anything new is said; all, where there are fewer."),
+    key("witnesses", Kind::Integer(1, COUNT), "1; all with [privacy] and a learned graph or a ring", "How many neighbours must tell what they saw before anything new is said; all, where there are fewer."),
     key("pull-limit", Kind::Number(ABOVE_0), "none", "How far from this peer's model a neighbour's counts; what is further away is moved to that distance. Only for algorithms that post."),
-    key("neighbours", Kind::Tables, "none", "Those to learn with, one `[[neighbours]]` each. Both sides must list each other, with the same weight. Where the graph is learned: all other members."),
+    key("neighbours", Kind::Tables, "none", "Those to learn with, one `[[neighbours]]` each. Both sides must list each other, with the same weight. Where the graph is learned, and on a ring: all other members."),
     key("neighbours.agent", Kind::Text, "required", "The neighbour's name."),
     key("neighbours.key", Kind::Text, "required", "The neighbour's id, as its `peer init` prints it."),
-    key("neighbours.weight", Kind::Number(ABOVE_0), "1", "The weight of the edge. Where the graph is learned it is 1, and means nothing."),
+    key("neighbours.weight", Kind::Number(ABOVE_0), "1", "The weight of the edge. Where the graph is learned, and on a ring, it is 1, and means nothing."),
     key("neighbours.addresses", Kind::Texts, "none", "Where it may be found, like `/ip4/192.0.2.7/tcp/4001`. One side's knowing is enough."),
 ];
 

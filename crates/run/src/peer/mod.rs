@@ -16,5 +16,5 @@ pub use collect::{Gathered, Tally, write};
 pub use file::{BUDGET_FOLDER, KEYS, Neighbour, PEER_FILE, PeerFile, reference_markdown};
 pub use own::{Correspondent, HeardNeighbour, Recalled, Saved};
 pub use predictions::{Detail, STAY_AT_HOME};
-pub use problem::{Digest, PeerTask, check_task, hex, is_learned, load, load_without, own_task};
+pub use problem::{Digest, PeerTask, check_task, hex, is_learned, lists_everyone, load, load_without, own_task};
 pub use share::{Share, shares};

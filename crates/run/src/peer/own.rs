@@ -1,6 +1,6 @@
 //! What a peer makes of what it knows, for its owner: its model, what it told, the model it keeps at home.
 
-use super::problem::{PeerTask, is_learned};
+use super::problem::{PeerTask, is_learned, lists_everyone};
 use crate::{learned, private};
 use sottovoce_algorithms::personal::{boosting::Bits, graph::Links};
 use sottovoce_core::{Algorithm, CannotResume, Coin, Cx, Neighbours, Outbox, PeerId, Posts, Role, Rows, Time, UNHEARD};
@@ -27,6 +27,8 @@ pub struct Saved<'s> {
 pub struct Recalled {
     /// The agent's own model, as it stood when its state was saved.
     pub model: Vec<f64>,
+    /// Whether the agent knows what its model says: an estimate may be yet to come.
+    pub knows: bool,
     /// The weights that it has learned, where the graph is.
     pub links: Option<Links>,
     /// Whom it works with, where letters tell models and home models need them.
@@ -57,16 +59,18 @@ pub struct HeardNeighbour<'s> {
 
 impl PeerTask {
     /// What this peer has told others last, so that everyone may have it; none if it told nothing. A private peer tells its posts, or, where the
-    /// graph is learned, its model to whoever asks; without privacy letters tell the model, too. Who learns alone tells nothing.
+    /// graph is learned, its model to whoever asks; without privacy letters tell the model, too. An estimate is everyone's who knows it. Who learns
+    /// alone tells nothing.
     pub fn told_model(&self, saved: Saved<'_>, heard: &[HeardNeighbour<'_>]) -> Result<Option<Vec<f64>>, Mistake> {
         let task = &self.loaded.task;
         if task.algorithm.leaves == Leaves::Nothing {
             return Ok(None);
         }
-        if task.privacy.is_some() && !is_learned(task) {
+        if task.privacy.is_some() && !lists_everyone(task) {
             return Ok(saved.post.map(<[f64]>::to_vec));
         }
-        Ok(Some(self.recall(saved, heard)?.model))
+        let recalled = self.recall(saved, heard)?;
+        Ok(recalled.knows.then_some(recalled.model))
     }
 
     /// The model that the owner should use: the home model of a private peer, otherwise the agent's own.
@@ -173,6 +177,7 @@ impl Visitor for Recall<'_> {
         let posted: &[f64] = if versions.count() > 0 { versions.row(mine as usize) } else { &[] };
         Ok(Recalled {
             model: algorithm.model(&state, posted).to_vec(),
+            knows: access.knows.is_none_or(|knows| knows(&state)),
             links: access.links.map(|links| links(&state).clone()),
             correspondents: access.heard.map(|heard| heard(&state).into_iter().map(owned).collect()),
             bits: access.bits.map(|bits| bits(&state)),

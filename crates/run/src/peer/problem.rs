@@ -10,7 +10,7 @@ use sottovoce_task::error::{Mistake, quote};
 use sottovoce_task::known::Known;
 use sottovoce_task::load::{Loaded, in_its_own_features};
 use sottovoce_task::rows::{At, Names, Place};
-use sottovoce_task::task::{GraphSource, Points, Schedule, Task, Test};
+use sottovoce_task::task::{GraphSource, Points, Schedule, Task, Test, Unit};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,6 +37,14 @@ impl PeerTask {
     /// What this agent has.
     pub fn shard(&self) -> Shard<'_> {
         self.loaded.problem.shard(self.me)
+    }
+
+    /// How many points it tells that it has. Where all of an agent may be replaced, how many rows it has is its own business.
+    pub fn points(&self) -> u64 {
+        match self.loaded.task.privacy.map(|privacy| privacy.unit) {
+            Some(Unit::Agent) => 1,
+            _ => self.shard().points.len() as u64,
+        }
     }
 }
 
@@ -78,9 +86,9 @@ pub fn load_without(file: &PeerFile, is_void: &dyn Fn(&[u8]) -> bool) -> Result<
     let prepared = data::prepare(raw, &task, &names, &place);
     edges.iter_mut().for_each(|(a, b, _)| (*a, *b) = (place[*a as usize], place[*b as usize]));
     let refused = |error: &dyn std::fmt::Display| Mistake::file(&file.source, error.to_string());
-    let graph = match is_learned(&task) {
+    let graph = match lists_everyone(&task) {
         true => {
-            check_roster(file)?;
+            check_roster(file, &task)?;
             Graph::complete(names.len()).map_err(|error| refused(&error))?
         }
         false => Graph::from_edges(names.len(), &edges).map_err(|error| refused(&error))?,
@@ -90,7 +98,7 @@ pub fn load_without(file: &PeerFile, is_void: &dyn Fn(&[u8]) -> bool) -> Result<
     // Of the points themselves: boosting puts what stumps say in their place.
     let own = digest_of_data(&loaded.problem, me);
     let agreed = digest_of_task(&loaded.task, &loaded.feature_names);
-    let common = if is_learned(&loaded.task) { digest_of_members(&agreed, &loaded.names) } else { agreed };
+    let common = if lists_everyone(&loaded.task) { digest_of_members(&agreed, &loaded.names) } else { agreed };
     Ok(PeerTask { loaded: in_its_own_features(loaded), me, task: agreed, common, data: own })
 }
 
@@ -99,15 +107,23 @@ pub fn is_learned(task: &Task) -> bool {
     matches!(task.graph.source, GraphSource::Learned(_))
 }
 
-/// Where the graph is learned, a peer file lists all members, and weights are not its business.
-fn check_roster(file: &PeerFile) -> Result<(), Mistake> {
+/// Whether each peer lists all members: they find out by themselves who learns with whom, or each of them writes to all.
+pub fn lists_everyone(task: &Task) -> bool {
+    is_learned(task) || task.algorithm.everyone
+}
+
+/// Where everyone is listed, a peer file lists all members, and weights are not its business.
+fn check_roster(file: &PeerFile, task: &Task) -> Result<(), Mistake> {
     match file.neighbours.iter().find(|member| member.weight != 1.0) {
         None => Ok(()),
         Some(Neighbour { agent, weight, .. }) => {
             let what = format!(
-                "neighbours.weight of {} is {weight}, and the task learns its weights; accepted with kind = \"learned\": 1, or no \
-                 weight",
-                quote(agent.as_bytes())
+                "neighbours.weight of {} is {weight}, and {}: 1, or no weight",
+                quote(agent.as_bytes()),
+                match task.algorithm.everyone {
+                    true => format!("{} has no weights; accepted", task.algorithm.name),
+                    false => "the task learns its weights; accepted with kind = \"learned\"".to_owned(),
+                }
             );
             Err(Mistake::file(&file.source, what))
         }
@@ -200,7 +216,7 @@ impl PeerTask {
     /// How many neighbours must tell what they saw before anything new is said, where its file does not say. A post is told to all
     /// neighbours, so any of them can tell whether a store is old. A letter is known to one: a private peer that writes them asks all.
     pub fn witnesses(&self, file: &PeerFile) -> usize {
-        let by_letters = self.loaded.task.privacy.is_some() && is_learned(&self.loaded.task);
+        let by_letters = self.loaded.task.privacy.is_some() && lists_everyone(&self.loaded.task);
         file.witnesses.unwrap_or(if by_letters { file.neighbours.len() } else { 1 })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::summary::Summary;
 use super::{digest_of_run, digest_of_told, ledger_of, pages, rows_csv, write_pictures};
-use crate::facts::{GUARANTEE_IN_WORDS, PublicFacts, Told};
+use crate::facts::{PublicFacts, Told};
 use crate::measure::Measured;
 use sottovoce_report::statistic::{self, AgentEstimate, Report, Sample};
 use sottovoce_report::training::bound_or_infinity;
@@ -116,7 +116,7 @@ fn page(
         seconds: told.seconds,
         epsilon: bound_or_infinity(summary.epsilon.into()),
         delta: summary.delta,
-        guarantee: GUARANTEE_IN_WORDS.to_owned(),
+        guarantee: facts.guarantee(),
         origins: pages::origins(facts, told.origin, commands, summary.digest.clone()),
     }
 }

@@ -26,7 +26,7 @@ pub use summary::{
 };
 
 use crate::facts::{PublicFacts, Told};
-use crate::ledger_file;
+use crate::ledger_file::{self, Header};
 use crate::train::Trained;
 use sha2::{Digest, Sha256};
 use sottovoce_core::{Graph, PeerId, Rows};
@@ -157,7 +157,8 @@ fn write_pictures(folder: &Folder, pictures: &[Picture]) -> Result<(), Mistake> 
 }
 
 fn ledger_of(facts: &PublicFacts, told: &Told<'_>) -> String {
-    ledger_file::lines(facts.names.iter().map(String::as_str).zip(told.ledgers))
+    let header = Header::of(facts.unit, &facts.observer);
+    ledger_file::lines(header.as_ref(), facts.names.iter().map(String::as_str).zip(told.ledgers))
 }
 
 /// What identifies a simulated run.

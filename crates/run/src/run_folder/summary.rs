@@ -2,7 +2,7 @@
 
 use crate::budget::Void;
 use crate::epsilon::Epsilon;
-use crate::facts::{OBSERVER, Origin, PublicFacts, Told, UNIT};
+use crate::facts::{Origin, PublicFacts, Told};
 use crate::learned::within_and_between;
 use crate::measure::distance;
 use crate::private;
@@ -49,7 +49,7 @@ pub struct Summary {
     pub unit: Option<&'static str>,
     /// Against whom the guarantee holds; of models, private runs only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub observer: Option<&'static str>,
+    pub observer: Option<String>,
     /// Whether the noise came from a seed, so that the guarantee is that of real peers and not of this run; private runs only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub simulated: Option<bool>,
@@ -171,6 +171,9 @@ pub struct EstimateFigures {
     /// The same of the agent that is farthest from the exact value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_max: Option<f64>,
+    /// The standard deviation of an estimate by the formula, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_predicted: Option<f64>,
     /// Letters sent, whatever they hold.
     pub letters_sent: u64,
 }
@@ -296,10 +299,11 @@ impl Summary {
             estimate: OneOrMany(mean),
             estimates_std: OneOrMany(deviation),
             exact: exact.map(|exact| OneOrMany(exact.to_vec())),
+            error_predicted: facts.error_predicted,
             letters_sent: told.counters.letters_sent,
         };
         let summary = Summary::with(facts, told, digest, Yielded::Estimate(figures));
-        Summary { unit: Some(UNIT), observer: Some(OBSERVER), ..summary }
+        Summary { unit: Some(facts.unit.name()), observer: Some(facts.observer.name()), ..summary }
     }
 
     /// What is the same for all runs.
@@ -307,7 +311,7 @@ impl Summary {
         let accounting = facts.privacy.map(|privacy| Accounting {
             accountant: privacy.accountant.name(),
             budget: privacy.epsilon,
-            epsilon: private::spent(&privacy, told.ledgers)
+            epsilon: private::spent(&privacy, &facts.observer, told.ledgers)
                 .into_iter()
                 .map(|(name, spent)| (name, spent.into()))
                 .collect(),
@@ -332,8 +336,8 @@ impl Summary {
             seconds: told.seconds,
             epsilon,
             delta: facts.privacy.map_or(0.0, |privacy| privacy.delta),
-            unit: facts.privacy.map(|_| UNIT),
-            observer: facts.privacy.map(|_| OBSERVER),
+            unit: facts.privacy.map(|_| facts.unit.name()),
+            observer: facts.privacy.map(|_| facts.observer.name()),
             simulated: noisy.then_some(told.origin == Origin::Simulator),
             accounting,
             seed: facts.seed,

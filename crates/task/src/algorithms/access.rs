@@ -25,6 +25,8 @@ pub struct Access<A: Algorithm> {
     pub heard: Option<for<'s> fn(&'s A::State) -> HeardModels<'s>>,
     /// The bits that it has sent, where papers count bits.
     pub bits: Option<fn(&A::State) -> Bits>,
+    /// Whether an agent knows what its model says; where there is none, everyone does.
+    pub knows: Option<fn(&A::State) -> bool>,
 }
 
 /// Neighbours, their weights and their models.
@@ -33,13 +35,13 @@ pub type HeardModels<'s> = Vec<(PeerId, f64, Option<&'s [f64]>)>;
 impl<A: for<'d> Algorithm<Data<'d> = Observations<'d>>> Access<A> {
     /// Of an algorithm that measures a statistic of rows, and of whose states nothing is read.
     pub fn to_rows() -> Self {
-        Access { data: Loaded::observations, links: None, heard: None, bits: None }
+        Access { data: Loaded::observations, links: None, heard: None, bits: None, knows: None }
     }
 }
 
 impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Access<A> {
     /// Of an algorithm whose agents have points, and of whose states nothing is read.
     pub fn to_points() -> Self {
-        Access { data: |loaded, agent| loaded.problem.shard(agent), links: None, heard: None, bits: None }
+        Access { data: |loaded, agent| loaded.problem.shard(agent), links: None, heard: None, bits: None, knows: None }
     }
 }

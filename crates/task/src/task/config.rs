@@ -111,6 +111,7 @@ config! {
     RunConfig {
         wakes_per_agent: u64,
         tolerance: f64,
+        rounds: u32,
         clock: super::Clock,
         seed: u64,
     }
@@ -140,6 +141,8 @@ config! {
         epsilon: f64,
         delta: f64,
         mechanism: super::Mechanism,
+        unit: super::Unit,
+        colluders: u32,
         clip: f64,
         updates: u64,
         schedule: super::Schedule,

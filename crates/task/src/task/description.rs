@@ -3,7 +3,7 @@
 //! An algorithm is described once, by a [`Description`] in [`crate::algorithms`]. Readers of tasks, runs, peers, audits and documents ask it;
 //! none of them knows an algorithm by name.
 
-use super::{GraphSource, Model, OwnKeys, Privacy, StatisticKind, Task};
+use super::{GraphSource, Model, Observer, OwnKeys, Privacy, StatisticKind, Task};
 use crate::keys::Key;
 use sottovoce_algorithms::Problem;
 use sottovoce_core::Graph;
@@ -26,6 +26,10 @@ pub struct Description {
     pub needs_connected: bool,
     /// What others can see of an agent.
     pub leaves: Leaves,
+    /// Whether agents write to everyone: its tasks have no graph, and each of its peers lists all members.
+    pub everyone: bool,
+    /// Whether it ends by itself after some rounds, however often anybody wakes.
+    pub in_rounds: bool,
     /// Whether agents act when their clocks tick. Others are done when they have started.
     pub acts: bool,
     /// Whether models weigh base predictors, which then stand in the place of features; the tolerance of a run bounds their duality gap.
@@ -41,7 +45,13 @@ pub struct Description {
     /// Fills in the defaults of these keys, as far as the task alone can tell them.
     pub own_defaults: fn(&mut OwnKeys),
     /// Refuses what it cannot be combined with: the key and the reason, in words that say what is accepted.
-    pub refuses: fn(&Wish<'_>) -> Option<(&'static str, String)>,
+    pub refuses: fn(&Wish<'_>) -> Option<Refusal>,
+    /// The same for the whole task, once its keys are resolved, and again when it is known how many agents and columns there are.
+    pub check: fn(&Task, Option<Sizes>) -> Option<Refusal>,
+    /// Against whom its guarantee holds, with so many agents.
+    pub observer: fn(&Task, usize) -> Observer,
+    /// The standard deviation of an estimate by the formula, where there is one.
+    pub deviation: fn(&Task, Option<&Plan>, &Problem) -> Option<f64>,
     /// Fills in what only the graph can tell.
     pub complete: fn(&mut Task, &Graph),
     /// The releases of each agent that has data and a neighbour, with the least noise that keeps the budget.
@@ -72,6 +82,8 @@ pub enum Leaves {
     Updates,
     /// A copy of the data with noise, once: there must be a `[privacy]`.
     NoisyData,
+    /// Contributions to a token. With `[privacy]` some of the members that pass it on add noise, which protects all.
+    Token,
 }
 
 impl Leaves {
@@ -79,6 +91,18 @@ impl Leaves {
     pub fn can_be_private(self) -> bool {
         self != Leaves::Exact
     }
+}
+
+/// A key of a task, and why it is refused.
+pub type Refusal = (&'static str, String);
+
+/// What only the data can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// How many agents there are.
+    pub agents: usize,
+    /// How many columns of numbers.
+    pub columns: usize,
 }
 
 /// What a task with a learned graph takes when it does not say.
@@ -112,6 +136,8 @@ impl Description {
         statistics: &[],
         needs_connected: false,
         leaves: Leaves::Exact,
+        everyone: false,
+        in_rounds: false,
         acts: true,
         boosts: false,
         learned_graph: None,
@@ -120,6 +146,9 @@ impl Description {
         keys: &[],
         own_defaults: |_| (),
         refuses: |_| None,
+        check: |_, _| None,
+        observer: |_, _| Observer::Everyone,
+        deviation: |_, _, _| None,
         complete: |_, _| (),
         plan: |_, _, _| Ok(Plan::nothing()),
     };

@@ -17,10 +17,10 @@ mod write;
 use crate::error::Mistake;
 use crate::input::{InputFile, Memory};
 use crate::keys::Key;
-pub use description::{Description, LearnedDefaults, Leaves, Wish, Yields, names_of};
+pub use description::{Description, LearnedDefaults, Leaves, Refusal, Sizes, Wish, Yields, names_of};
 pub use learned::{Boosting, Learned, ModelStep, Predictors, Step, Turns};
 pub use own::OwnKeys;
-pub use privacy::{AccountantName, Home, Losses, Mechanism, NoiseKind, Privacy, Schedule, Warm};
+pub use privacy::{AccountantName, Home, Losses, Mechanism, NoiseKind, Observer, Privacy, Schedule, Unit, Warm};
 use serde::{Deserialize, Serialize};
 pub use sottovoce_algorithms::graphs::Threshold;
 pub use sottovoce_algorithms::personal::descent::Start;
@@ -205,6 +205,8 @@ pub struct Run {
     pub wakes_per_agent: u64,
     /// When an agent is quiet.
     pub tolerance: Option<f64>,
+    /// How many rounds there are, where the algorithm goes in rounds.
+    pub rounds: Option<u32>,
     /// How wakes follow each other.
     pub clock: Clock,
     /// The seed; at most `i64::MAX`, as TOML can write it.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::personal::descent::WarmStart;
 pub use sottovoce_algorithms::personal::home::Home;
-use sottovoce_privacy::{Accountant, Sum, Theorem1, Tight, sensitivity::Norm};
+use sottovoce_privacy::{Accountant, Ring, Sum, Theorem1, Tight, sensitivity::Norm};
 
 /// The budget of each agent, and how it is spent.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,6 +14,10 @@ pub struct Privacy {
     pub delta: f64,
     /// The noise of each update.
     pub mechanism: Mechanism,
+    /// Whose replacement the guarantee is about.
+    pub unit: Unit,
+    /// How many members may put together what they see, where noise protects from members and not from everyone.
+    pub colluders: u32,
     /// B: the largest norm of one example's gradient, in the mechanism's norm.
     pub clip: f64,
     /// T_i.
@@ -48,6 +52,54 @@ pub struct Losses {
     pub bound: f64,
     /// The part of the budget that all losses have together.
     pub share: f64,
+}
+
+/// Whose replacement a guarantee is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// One record.
+    Record,
+    /// All records of an agent.
+    Agent,
+}
+
+impl Unit {
+    /// As it is written in a task file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Record => "record",
+            Unit::Agent => "agent",
+        }
+    }
+}
+
+/// Against whom a guarantee holds. What a ledger is worth depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Observer {
+    /// Whoever sees every message, other members included.
+    Everyone,
+    /// Members of a ring, who see what they are sent.
+    Ring(Ring),
+}
+
+impl Observer {
+    /// In words.
+    pub fn name(&self) -> String {
+        match self {
+            Observer::Everyone => "everyone".to_owned(),
+            Observer::Ring(ring) => ring.observer(),
+        }
+    }
+
+    /// What counts epsilon for this observer.
+    pub fn accountant(&self, name: AccountantName) -> Box<dyn Accountant> {
+        let plain = name.accountant();
+        match self {
+            Observer::Everyone => Box::new(plain),
+            Observer::Ring(ring) => Box::new(ring.by(plain)),
+        }
+    }
 }
 
 /// Which noise.

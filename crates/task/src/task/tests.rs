@@ -149,12 +149,14 @@ fn the_resolved_task_says_every_default() {
             "model.points-max",
             "admm.penalty",
             "run.tolerance",
+            "run.rounds",
             "faults.until",
         ];
         let silent = silent.contains(&key.path)
             || key.path.starts_with("privacy")
             || key.path.starts_with("boosting.")
             || key.path.starts_with("statistic.")
+            || key.path.starts_with("token.")
             || key.path.contains("partitions.");
         let leaf = key.path.rsplit('.').next().unwrap_or_default();
         let said = written.contains(&format!("\n{leaf} = ")) || written.starts_with(&format!("{leaf} = "));

@@ -43,7 +43,12 @@ impl Task {
             _ => None,
         };
         let wakes_per_agent = self.counts_wakes().then_some(self.run.wakes_per_agent);
-        config.run = Some(RunConfig { tolerance: self.run.tolerance, wakes_per_agent, ..RunConfig::default() });
+        config.run = Some(RunConfig {
+            tolerance: self.run.tolerance,
+            wakes_per_agent,
+            rounds: self.run.rounds,
+            ..RunConfig::default()
+        });
         if let Some(privacy) = &mut config.privacy {
             // The noise of a peer is always exact.
             privacy.noise = None;
@@ -55,7 +60,7 @@ impl Task {
     /// graph is learned the plan follows the turns, and how many of them there are is for the wakes to say.
     pub fn counts_wakes(&self) -> bool {
         let learned = matches!(self.graph.source, GraphSource::Learned(_));
-        self.run.tolerance.is_none() && (self.privacy.is_none() || learned)
+        !self.algorithm.in_rounds && self.run.tolerance.is_none() && (self.privacy.is_none() || learned)
     }
 
     fn config(&self, path: &mut dyn FnMut(&InputFile) -> Result<String, Mistake>) -> Result<Config, Mistake> {
@@ -66,7 +71,7 @@ impl Task {
             algorithm: Some(self.algorithm.name.to_owned()),
             data: Some(data),
             statistic: self.statistic.as_ref().map(Statistic::config),
-            graph: Some(self.graph_config(path)?),
+            graph: if self.algorithm.everyone { None } else { Some(self.graph_config(path)?) },
             model: self.statistic.is_none().then(|| ModelConfig {
                 loss: Some(self.model.loss),
                 regularization: Some(match self.model.regularization {
@@ -87,7 +92,8 @@ impl Task {
             own: self.own.clone(),
             boosting: self.boosting.map(|boosting| boosting.config()),
             run: Some(RunConfig {
-                wakes_per_agent: Some(self.run.wakes_per_agent),
+                wakes_per_agent: (!self.algorithm.in_rounds).then_some(self.run.wakes_per_agent),
+                rounds: self.run.rounds,
                 tolerance: self.run.tolerance,
                 clock: Some(self.run.clock),
                 seed: Some(self.run.seed),
@@ -109,7 +115,11 @@ impl Task {
             }),
             privacy: {
                 let learned = matches!(self.graph.source, GraphSource::Learned(_));
-                self.privacy.map(|privacy| privacy.config(learned))
+                let of_statistic = self.statistic.is_some();
+                self.privacy.map(|privacy| match of_statistic {
+                    true => privacy.config_of_statistic(),
+                    false => privacy.config(learned),
+                })
             },
         })
     }
@@ -212,6 +222,20 @@ fn digest(path: &InputFile) -> Result<String, Mistake> {
 }
 
 impl Privacy {
+    /// The section of a task that measures a statistic.
+    fn config_of_statistic(&self) -> PrivacyConfig {
+        PrivacyConfig {
+            epsilon: Some(self.epsilon),
+            delta: Some(self.delta),
+            mechanism: Some(self.mechanism),
+            unit: Some(self.unit),
+            colluders: Some(self.colluders),
+            accountant: Some(self.accountant),
+            noise: Some(self.noise),
+            ..PrivacyConfig::default()
+        }
+    }
+
     /// The section as it is written, with every key explicit.
     fn config(&self, learned: bool) -> PrivacyConfig {
         PrivacyConfig {
@@ -244,6 +268,9 @@ impl Privacy {
             },
             accountant: Some(self.accountant),
             noise: Some(self.noise),
+            // Their guarantees are for records, and against everyone.
+            unit: None,
+            colluders: None,
         }
     }
 }

@@ -16,6 +16,9 @@ use crate::rows::Format;
 use sottovoce_algorithms::{Loss, Regularization};
 use std::path::Path;
 
+/// The most events of an agent in a round of a token; a round without faults has three.
+const EVENTS_PER_ROUND: u64 = 100;
+
 pub(super) fn resolve(
     mut config: Config,
     file: &Path,
@@ -37,7 +40,17 @@ pub(super) fn resolve(
     let (start, trade_off) = (model_config.start, model_config.trade_off);
     let mut model = model(model_config, config.privacy.is_some(), lines)?;
     let data = data(required(config.data, "data", lines)?, &paths)?;
-    let graph_config = required(config.graph, "graph", lines)?;
+    let graph_config = match (algorithm.everyone, config.graph) {
+        (true, Some(_)) => {
+            let what = format!(
+                "{} goes through all agents, in the order of their names; accepted: no [graph]",
+                algorithm.name
+            );
+            return Err(lines.mistake("graph", what));
+        }
+        (true, None) => GraphConfig { kind: Some("complete".to_owned()), ..GraphConfig::default() },
+        (false, written) => required(written, "graph", lines)?,
+    };
     let said = [graph_config.strength, graph_config.model_wakes, graph_config.graph_wakes];
     let mut graph = graph(graph_config, algorithm, &paths)?;
     if let (GraphSource::Learned(_), None, Some(defaults)) = (&graph.source, trade_off, algorithm.learned_graph) {
@@ -54,6 +67,9 @@ pub(super) fn resolve(
     let boosting = learned::boosting(config.boosting.unwrap_or_default(), algorithm, &graph.source, &model, lines)?;
     let privacy = match config.privacy {
         None => None,
+        Some(privacy) if statistic.is_some() => {
+            Some(statistic::privacy(privacy, algorithm, &data, statistic.as_ref(), lines)?)
+        }
         Some(privacy) => {
             let task = (algorithm, &data, &graph, &model);
             Some(privacy::resolve(privacy, start, tolerance, task, lines)?)
@@ -67,9 +83,9 @@ pub(super) fn resolve(
         }
         _ => None,
     };
-    let run = run(run_config, privacy.as_ref(), turns);
+    let run = run(run_config, algorithm, privacy.as_ref(), turns, algorithms, lines)?;
     turns.map_or(Ok(()), |turns| learned::check_private_run(turns, run.wakes_per_agent, lines))?;
-    Ok(Task {
+    let task = Task {
         source: file.to_owned(),
         name: config.name.unwrap_or_else(|| "task".to_owned()),
         algorithm,
@@ -82,7 +98,11 @@ pub(super) fn resolve(
         faults: faults(config.faults.unwrap_or_default(), &run, lines)?,
         run,
         privacy,
-    })
+    };
+    match (algorithm.check)(&task, None) {
+        Some((key, what)) => Err(lines.mistake(key, what)),
+        None => Ok(task),
+    }
 }
 
 /// Refuses what the algorithm cannot be combined with, and says which can.
@@ -361,8 +381,31 @@ fn graph(config: GraphConfig, algorithm: &Description, paths: &Paths<'_>) -> Res
     Ok(GraphTask { source, allow_isolated: config.allow_isolated.unwrap_or(false) })
 }
 
-fn run(config: RunConfig, privacy: Option<&Privacy>, turns: Option<Turns>) -> Run {
+fn run(
+    config: RunConfig,
+    algorithm: &Description,
+    privacy: Option<&Privacy>,
+    turns: Option<Turns>,
+    algorithms: &[&Description],
+    lines: &Lines<'_>,
+) -> Result<Run, Mistake> {
+    if algorithm.in_rounds {
+        for (given, key) in
+            [(config.wakes_per_agent.is_some(), "run.wakes-per-agent"), (config.tolerance.is_some(), "run.tolerance")]
+        {
+            if given {
+                let what = format!("{} ends by itself after run.rounds; accepted: no {key}", algorithm.name);
+                return Err(lines.mistake(key, what));
+            }
+        }
+    } else if config.rounds.is_some() {
+        let others = names_of(algorithms, |one| one.in_rounds);
+        let what = format!("{} goes by wakes; accepted with run.rounds: algorithm = {others}", algorithm.name);
+        return Err(lines.mistake("run.rounds", what));
+    }
+    let rounds = algorithm.in_rounds.then(|| config.rounds.unwrap_or(1));
     let default = match (privacy, turns) {
+        _ if rounds.is_some() => EVENTS_PER_ROUND * (1 + u64::from(rounds.unwrap_or(0))),
         // The first graph, models, the graph that they lead to, and models over it.
         (_, Some(turns)) => libm::ceil(turns.graph_first + 2.0 * turns.models + turns.graph) as u64,
         // Enough for every agent to finish its plan, but for one in a billion.
@@ -370,12 +413,13 @@ fn run(config: RunConfig, privacy: Option<&Privacy>, turns: Option<Turns>) -> Ru
         _ if config.tolerance.is_some() => WAKES_WITH_TOLERANCE,
         _ => WAKES_DEFAULT,
     };
-    Run {
+    Ok(Run {
         wakes_per_agent: config.wakes_per_agent.unwrap_or(default),
         tolerance: config.tolerance,
+        rounds,
         clock: config.clock.unwrap_or(Clock::Uniform),
         seed: config.seed.unwrap_or(1),
-    }
+    })
 }
 
 fn faults(config: FaultsConfig, run: &Run, lines: &Lines<'_>) -> Result<Faults, Mistake> {

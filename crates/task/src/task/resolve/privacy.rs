@@ -4,7 +4,7 @@ use super::super::check::Lines;
 use super::super::config::{self, HomeConfig, LossConfig, LossesConfig, PrivacyConfig, WarmConfig};
 use super::super::{
     AccountantName, Data, Description, GraphSource, GraphTask, Home, Leaves, Losses, Mechanism, Model, NoiseKind,
-    Normalize, Privacy, Schedule, Warm,
+    Normalize, Privacy, Schedule, Unit, Warm,
 };
 use super::required;
 use crate::error::Mistake;
@@ -30,6 +30,14 @@ pub(super) fn resolve(
 ) -> Result<Privacy, Mistake> {
     let (algorithm, data, graph, model) = task;
     let refuse = |key: &str, what: String| Err(lines.mistake(key, what));
+    for (given, key) in [(config.unit.is_some(), "privacy.unit"), (config.colluders.is_some(), "privacy.colluders")] {
+        if given {
+            let what = format!(
+                "{key} is for statistics; models are protected against everyone, and by record; accepted: no {key}"
+            );
+            return refuse(key, what);
+        }
+    }
     let epsilon = required(config.epsilon, "privacy.epsilon", lines)?;
     let delta = required(config.delta, "privacy.delta", lines)?;
     let mechanism = config.mechanism.unwrap_or(Mechanism::Gaussian);
@@ -95,6 +103,8 @@ pub(super) fn resolve(
         epsilon,
         delta,
         mechanism,
+        unit: Unit::Record,
+        colluders: 1,
         clip,
         updates: config.updates.unwrap_or(UPDATES_DEFAULT),
         schedule,

@@ -1,8 +1,11 @@
 //! What `[statistic]` says, and what it has nothing to do with.
 
 use super::super::check::Lines;
-use super::super::config::Config;
-use super::super::{Bounds, Description, GraphSource, Statistic, StatisticKind, Yields, names_of};
+use super::super::config::{Config, PrivacyConfig};
+use super::super::{
+    AccountantName, Bounds, Data, Description, GraphSource, Mechanism, NoiseKind, Privacy, Schedule, Statistic,
+    StatisticKind, Unit, Yields, names_of,
+};
 use super::required;
 use crate::error::Mistake;
 
@@ -36,6 +39,66 @@ pub(super) fn resolve(
     let columns = statistic.columns.map(|columns| check_columns(columns, lines)).transpose()?;
     let range = statistic.range.map(|[low, high]| Bounds { low, high });
     Ok(Some(Statistic { kind, columns, range, agents: statistic.agents }))
+}
+
+/// Resolves `[privacy]` of a task that measures a statistic, and refuses what would not be private.
+pub(super) fn privacy(
+    config: PrivacyConfig,
+    algorithm: &Description,
+    data: &Data,
+    statistic: Option<&Statistic>,
+    lines: &Lines<'_>,
+) -> Result<Privacy, Mistake> {
+    let about_models = [
+        (config.clip.is_some(), "privacy.clip"),
+        (config.updates.is_some(), "privacy.updates"),
+        (config.schedule.is_some(), "privacy.schedule"),
+        (config.warm.is_some(), "privacy.warm"),
+        (config.losses.is_some(), "privacy.losses"),
+        (config.home.is_some(), "privacy.home"),
+    ];
+    if let Some((_, key)) = about_models.into_iter().find(|(given, _)| *given) {
+        let what = format!("{key} is for tasks that learn models; accepted with [statistic]: no {key}");
+        return Err(lines.mistake(key, what));
+    }
+    if statistic.is_none_or(|statistic| statistic.range.is_none()) {
+        let what = "statistic.range is missing, and without public bounds no noise hides a value; accepted: statistic.range = [low, high], \
+                    chosen without the private data";
+        return Err(lines.mistake("statistic", what));
+    }
+    if data.record.is_some() {
+        let what = format!(
+            "data.record: {} protects rows, or agents, and knows no records of several rows; accepted: no data.record",
+            algorithm.name
+        );
+        return Err(lines.mistake("data.record", what));
+    }
+    let epsilon = required(config.epsilon, "privacy.epsilon", lines)?;
+    let mechanism = config.mechanism.unwrap_or(Mechanism::Gaussian);
+    let delta = match (config.delta, mechanism) {
+        (None, Mechanism::Laplace) => 0.0,
+        (written, _) => required(written, "privacy.delta", lines)?,
+    };
+    if delta == 0.0 && mechanism == Mechanism::Gaussian {
+        let what = "privacy.delta is 0, and Gaussian noise has no guarantee without a delta; accepted: a delta above 0 and well below 1 / \
+                    agents, or mechanism = \"laplace\"";
+        return Err(lines.mistake("privacy.delta", what));
+    }
+    Ok(Privacy {
+        epsilon,
+        delta,
+        mechanism,
+        unit: config.unit.unwrap_or(Unit::Record),
+        colluders: config.colluders.unwrap_or(1),
+        clip: 1.0,
+        updates: 1,
+        schedule: Schedule::Uniform,
+        warm: None,
+        losses: None,
+        home: None,
+        accountant: config.accountant.unwrap_or(AccountantName::Tight),
+        noise: config.noise.unwrap_or(NoiseKind::Idealized),
+    })
 }
 
 /// Sections and keys that say something of models, and whether the task has them.

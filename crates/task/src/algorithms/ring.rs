@@ -1,0 +1,167 @@
+//! Sums and means by a token that goes round a ring (Cyffers and Bellet 2022): exact, or private against any one other member.
+
+use super::{Access, Visitor};
+use crate::error::Mistake;
+use crate::keys::{ABOVE_0, Key, Kind, key};
+use crate::loaded::Loaded;
+use crate::task::{Description, Leaves, Observer, OwnKeys, Refusal, Sizes, StatisticKind, Task, Unit, Yields};
+use sottovoce_algorithms::Problem;
+use sottovoce_algorithms::token::ring::{
+    BadRing, MEMBERS_MIN, Reveal, Ring, RingConfig, RingGoal, RingNoise, RingUnit, State,
+};
+use sottovoce_core::PeerId;
+use sottovoce_privacy::{self as privacy, Plan, Shares, Track};
+use toml::Value;
+
+/// The key of who learns the sum.
+const RELEASE: &str = "token.release";
+/// The key of who makes noise.
+const NOISE: &str = "token.noise";
+/// The key of how often a token may be issued again in each round.
+const REISSUES: &str = "token.reissues";
+/// The key of how long a holder waits for its successor.
+const TIMEOUT: &str = "token.timeout";
+
+/// Reissues in each round when a task does not say.
+const REISSUES_DEFAULT: i64 = 1;
+/// Wake intervals before a member is passed over when a task does not say: ten seconds of a network on one machine.
+const TIMEOUT_DEFAULT: f64 = 100.0;
+
+/// What everybody may ask about it.
+pub const DESCRIPTION: Description = Description {
+    name: "ring",
+    sentence: "nothing: when the token comes it adds its part, with `[privacy]` sometimes noise, and passes it on",
+    yields: Yields::Estimate,
+    statistics: &[StatisticKind::Mean, StatisticKind::Sum],
+    leaves: Leaves::Token,
+    everyone: true,
+    in_rounds: true,
+    keys: KEYS,
+    own_defaults: |own| {
+        for (key, default) in [(RELEASE, "broadcast"), (NOISE, "one")] {
+            own.set(key, own.get(key).cloned().unwrap_or_else(|| default.into()));
+        }
+        own.set(REISSUES, own.get(REISSUES).cloned().unwrap_or(Value::Integer(REISSUES_DEFAULT)));
+        own.set(TIMEOUT, own.number(TIMEOUT).unwrap_or(TIMEOUT_DEFAULT));
+    },
+    check,
+    observer,
+    deviation: |task, plan, problem| {
+        let ring = Ring::new(config(task, plan, problem.agents())).ok()?;
+        let rows = (0..problem.agents() as u32).map(|id| problem.data.size(PeerId(id)) as u64).sum();
+        let weight = if unit(task) == RingUnit::Record { rows } else { problem.agents() as u64 };
+        task.privacy.map(|_| ring.deviation(weight))
+    },
+    plan: |task, privacy, problem: &Problem| {
+        let rounds = task.run.rounds.unwrap_or(1) as usize;
+        let again = rounds * reissues(&task.own) as usize;
+        let tracks = |noise| {
+            let event = privacy.event(noise);
+            vec![(Track::Token, vec![event; rounds]), (Track::Reissues, vec![event; again])]
+        };
+        let accountant = observer(task, problem.agents()).accountant(privacy.accountant);
+        Plan::with_least_noise_on(tracks, privacy.epsilon, privacy.delta, &*accountant)
+    },
+    ..Description::PLAIN
+};
+
+#[rustfmt::skip]
+const KEYS: &[Key] = &[
+    key("token", Kind::Table, "all defaults", "Read when algorithm = \"ring\"."),
+    key(RELEASE, Kind::Choice(&["broadcast", "last"]), "`\"broadcast\"`", "Who learns the sum: everyone, for which the last holder adds noise unless its hop had some; or the last holder alone."),
+    key(NOISE, Kind::Choice(&["one", "all"]), "`\"one\"`", "Who makes noise: one hop of every n - 1, or every hop a share of it; Gaussian noise only."),
+    key(REISSUES, Kind::Integer(0, 100), "1", "How often in each round the token may be issued again past a member that is gone, by each member's plan. With 0 and [privacy] nobody is passed over, and the token waits."),
+    key(TIMEOUT, Kind::Number(ABOVE_0), "100", "After so many mean intervals between two wakes without a word from its successor a holder passes it over."),
+];
+
+fn observer(task: &Task, agents: usize) -> Observer {
+    let colluders = task.privacy.map_or(1, |privacy| privacy.colluders);
+    // A peer that lists too few members yet may be looked at; it cannot start.
+    let members = (agents as u32).max(colluders.saturating_add(2)).max(MEMBERS_MIN);
+    let ring = privacy::Ring::new(members, colluders, shares(&task.own));
+    ring.map_or(Observer::Everyone, Observer::Ring)
+}
+
+fn is(own: &OwnKeys, key: &str, word: &str) -> bool {
+    own.get(key).and_then(Value::as_str) == Some(word)
+}
+
+fn shares(own: &OwnKeys) -> Shares {
+    if is(own, NOISE, "all") { Shares::All } else { Shares::One }
+}
+
+fn reissues(own: &OwnKeys) -> u32 {
+    own.get(REISSUES).and_then(Value::as_integer).unwrap_or(REISSUES_DEFAULT) as u32
+}
+
+fn unit(task: &Task) -> RingUnit {
+    match task.privacy.map(|privacy| privacy.unit) {
+        Some(Unit::Agent) => RingUnit::Agent,
+        _ => RingUnit::Record,
+    }
+}
+
+/// The ring of a task whose plan is known.
+fn config(task: &Task, plan: Option<&Plan>, members: usize) -> RingConfig {
+    let own = &task.own;
+    let statistic = task.statistic.as_ref();
+    RingConfig {
+        members: members as u32,
+        rounds: task.run.rounds.unwrap_or(1),
+        range: statistic.and_then(|statistic| statistic.range),
+        unit: unit(task),
+        goal: match statistic.map(|statistic| statistic.kind) {
+            Some(StatisticKind::Mean) => RingGoal::Mean,
+            _ => RingGoal::Sum,
+        },
+        law: plan.and_then(|plan| plan.track(Track::Token).first().copied()),
+        noise: if shares(own) == Shares::All { RingNoise::All } else { RingNoise::One },
+        reveal: if is(own, RELEASE, "last") { Reveal::Last } else { Reveal::Broadcast },
+        reissues: reissues(own),
+        timeout: own.number(TIMEOUT).unwrap_or(TIMEOUT_DEFAULT),
+    }
+}
+
+fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
+    let Some(Sizes { agents, columns }) = sizes else {
+        let colluders = task.privacy.map_or(1, |privacy| privacy.colluders);
+        // As many members as any number of colluders could need.
+        let ring = privacy::Ring::new(u32::MAX, colluders, shares(&task.own));
+        if let Err(privacy::BadRing::Colluders { .. }) = ring {
+            let what = format!(
+                "privacy.colluders is {colluders}, and where one hop of every n - 1 makes noise two members can stand on both sides of another \
+                 and see its values; accepted: colluders = 1, or token.noise = \"all\""
+            );
+            return Some(("privacy.colluders", what));
+        }
+        // What can be said before anybody is counted.
+        let config = RingConfig { law: task.privacy.map(|privacy| privacy.event(1.0)), ..config(task, None, 1 << 16) };
+        return Ring::new(config).err().map(|error| (key_of(&error), error.to_string()));
+    };
+    if columns != 1 {
+        let what = format!("ring sums one column, and there are {columns}; accepted: statistic.columns = one name");
+        return Some(("statistic.columns", what));
+    }
+    if agents < MEMBERS_MIN as usize {
+        return Some(("algorithm", BadRing::Members(agents as u32).to_string()));
+    }
+    let colluders = task.privacy.map_or(1, |privacy| privacy.colluders);
+    let ring = privacy::Ring::new(agents as u32, colluders, shares(&task.own));
+    ring.err().map(|error| ("privacy.colluders", format!("privacy.colluders: {error}")))
+}
+
+fn key_of(error: &BadRing) -> &'static str {
+    match error {
+        BadRing::Range(..) | BadRing::Boundless => "statistic.range",
+        BadRing::Shares => NOISE,
+        BadRing::Rounds => "run.rounds",
+        BadRing::Timeout(_) => TIMEOUT,
+        BadRing::Members(_) | BadRing::Law | BadRing::Loud(_) => "algorithm",
+    }
+}
+
+pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
+    let ring = Ring::new(config(&loaded.task, loaded.plan.as_deref(), loaded.names.len()));
+    let ring = ring.map_err(|error| Mistake::file(&loaded.task.source, error.to_string()))?;
+    Ok(visitor.visit(&ring, Access { knows: Some(State::knows), ..Access::to_rows() }))
+}
