@@ -22,6 +22,7 @@ const SLOW: &[(&str, &str)] = &[
     ("sottovoce-net", "crowd"),
     ("sottovoce-privacy", "golden"),
     ("sottovoce-cli", "killed"),
+    ("sottovoce-privacy", "network"),
     ("sottovoce-papers", "movielens"),
     ("sottovoce-run", "learned"),
     ("sottovoce-cli", "private"),

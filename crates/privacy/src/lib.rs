@@ -29,8 +29,9 @@ mod secrets;
 pub mod sensitivity;
 
 pub use account::{
-    Accountant, BadLimit, BadRing, Filter, Gaussian, Optimal, Pld, Rdp, Ring, RingBy, Shares, Sum, Theorem1, Tight,
-    gaussian_delta, gaussian_epsilon, least_limit,
+    Accountant, BadLimit, Filter, Gaussian, Optimal, Pld, Rdp, Sum, Theorem1, Tight, gaussian_delta, gaussian_epsilon,
+    least_limit, network,
+    network::{BadRing, Ring, RingBy, Shares},
 };
 pub use event::{Audience, BadCharge, Event, Track};
 pub use gate::{Exhausted, Gate, OtherPlan, Receipt};

@@ -18,7 +18,7 @@
 mod filter;
 mod gaussian;
 mod loss;
-mod network;
+pub mod network;
 mod optimal;
 mod pld;
 mod rdp;
@@ -28,7 +28,6 @@ mod tight;
 
 pub use filter::{BadLimit, Filter, least_limit};
 pub use gaussian::{Gaussian, gaussian_delta, gaussian_epsilon};
-pub use network::{BadRing, Ring, RingBy, Shares};
 pub use optimal::Optimal;
 pub use pld::Pld;
 pub use rdp::Rdp;

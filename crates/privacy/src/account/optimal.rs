@@ -86,24 +86,29 @@ fn start(each: f64, k: f64, log_mass: f64) -> (f64, f64) {
     if log_top >= log_mass {
         return (k, log_top);
     }
-    let mode = (k / (1.0 + libm::exp(-each))).floor();
+    let (q, p) = answers(each);
+    let mode = (k * q).floor();
     let (mut low, mut high) = (mode.min(k), k);
     while high - low > 1.0 {
         let middle = (0.5 * (low + high)).floor();
-        if log_binomial(middle, k, each) > log_mass {
+        if log_binomial(middle, k, q, p) > log_mass {
             low = middle;
         } else {
             high = middle;
         }
     }
-    (high, if high == k { log_top } else { log_binomial(high, k, each) })
+    (high, if high == k { log_top } else { log_binomial(high, k, q, p) })
 }
 
-/// ln b_j for 0 < j < k by Stirling's formula with its remainder, so that no large numbers cancel:
-/// ln b_j = S(k) - S(j) - S(k-j) - j ln(j / k q) - (k-j) ln((k-j) / k (1-q)) + ln(k / (2 pi j (k-j))) / 2.
-fn log_binomial(j: f64, k: f64, each: f64) -> f64 {
+/// The probabilities of a true and of a false answer.
+fn answers(each: f64) -> (f64, f64) {
     let q = 1.0 / (1.0 + libm::exp(-each));
-    let p = libm::exp(-each) * q;
+    (q, libm::exp(-each) * q)
+}
+
+/// ln of C(k, j) q^j p^{k-j}, p = 1 - q, for 0 < j < k by Stirling's formula with its remainder, so that no large numbers cancel:
+/// S(k) - S(j) - S(k-j) - j ln(j / k q) - (k-j) ln((k-j) / k p) + ln(k / (2 pi j (k-j))) / 2.
+pub(super) fn log_binomial(j: f64, k: f64, q: f64, p: f64) -> f64 {
     stirling(k) - stirling(j) - stirling(k - j) - deviance(j, k * q) - deviance(k - j, k * p)
         + 0.5 * libm::log(k / (2.0 * PI * j * (k - j)))
 }
@@ -176,7 +181,8 @@ mod tests {
     #[test]
     fn the_binomial_masses_add_up_to_one() {
         for (k, each) in [(50.0, 0.7), (1000.0, 0.01), (200_000.0, 3.0)] {
-            let inner: f64 = (1..k as u32).map(|j| libm::exp(log_binomial(f64::from(j), k, each))).sum();
+            let (q, p) = answers(each);
+            let inner: f64 = (1..k as u32).map(|j| libm::exp(log_binomial(f64::from(j), k, q, p))).sum();
             let ends = libm::exp(-k * libm::log1p(libm::exp(-each))) + libm::exp(-k * libm::log1p(libm::exp(each)));
             assert!((inner + ends - 1.0).abs() < 1e-11, "{k} {each} {inner}");
         }

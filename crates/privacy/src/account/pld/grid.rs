@@ -108,7 +108,7 @@ pub(super) fn first_width(losses: &Losses, s: f64) -> Option<f64> {
 }
 
 /// The smallest length that a transform takes quickly, of at least so many cells.
-pub(super) fn quick_length(cells: f64) -> usize {
+pub(in crate::account) fn quick_length(cells: f64) -> usize {
     let cells = cells.ceil() as usize;
     let times = |odd: usize| odd * cells.div_ceil(odd).next_power_of_two().max(2);
     [1, 3, 5].into_iter().map(times).min().unwrap_or(cells)

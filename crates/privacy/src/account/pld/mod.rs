@@ -18,7 +18,8 @@ use super::{Accountant, cheap, gaussian_epsilon, loss::Losses, rdp, settled, wit
 use crate::Ledger;
 use crate::round::widen;
 use discrete::Grid;
-use grid::{Window, first_width, power_of_two, quick_length};
+pub(super) use grid::quick_length;
+use grid::{Window, first_width, power_of_two};
 use realfft::{RealFftPlanner, num_complex::Complex};
 
 /// The privacy loss distribution of any mixture of Laplace, Gaussian and randomized-response steps.

@@ -1,0 +1,165 @@
+//! A walk of a token over the complete graph, what is public about it, and whom its guarantees are against.
+
+use super::series::{Circle, Counted};
+use crate::{Event, Ledger};
+use std::fmt;
+use thiserror::Error;
+
+/// Why there is no such network.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum BadNetwork {
+    /// A number is out of range.
+    #[error("the {what} is {value}: it must be {accepted}")]
+    OutOfRange {
+        /// Which one.
+        what: &'static str,
+        /// What it is.
+        value: f64,
+        /// What it may be.
+        accepted: &'static str,
+    },
+    /// Everyone but the protected member colludes, or is away.
+    #[error("{colluders} colluding members of {agents} present leave nobody to hide among: at most {most} may collude")]
+    TooManyColluders {
+        /// How many collude.
+        colluders: u64,
+        /// How many members are present, at least.
+        agents: u64,
+        /// How many may.
+        most: u64,
+    },
+}
+
+/// Whom a guarantee is against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observer {
+    /// How many members pool what they see.
+    pub colluders: u64,
+    /// Whether they know who held the token at every hop.
+    pub knows_path: bool,
+    /// Whether they are told the outcome.
+    pub told_outcome: bool,
+}
+
+impl fmt::Display for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.colluders {
+            1 => write!(f, "any one other member")?,
+            c => write!(f, "any {c} colluding members")?,
+        }
+        let path = if self.knows_path { "knowing the token's path" } else { "the token's path being hidden from them" };
+        write!(f, ", {path}, {}", if self.told_outcome { "told the outcome" } else { "not told the outcome" })
+    }
+}
+
+/// A walk of a token over the complete graph: at each hop the holder is drawn uniformly among the members present, the one before
+/// included. All of it is public.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Walk {
+    pub(super) agents: u64,
+    pub(super) hops: u64,
+    pub(super) contributions: u64,
+    pub(super) colluders: u64,
+    pub(super) present: f64,
+    pub(super) told_outcome: bool,
+}
+
+impl Walk {
+    /// A walk of `hops` hops over `agents` members, each of whom contributes at its first `contributions` visits and adds noise
+    /// alone at later ones. One curious member, everyone present, the outcome told to all.
+    pub fn new(agents: u64, hops: u64, contributions: u64) -> Result<Self, BadNetwork> {
+        let at_least = |what, value: u64, least: u64, accepted| match value >= least {
+            true => Ok(()),
+            false => Err(BadNetwork::OutOfRange { what, value: value as f64, accepted }),
+        };
+        at_least("number of members", agents, 3, "at least 3: with two the other one sees every contribution")?;
+        at_least("number of hops", hops, 1, "at least 1")?;
+        at_least("number of contributions", contributions, 1, "at least 1: without a bound there is no guarantee")?;
+        Ok(Walk { agents, hops, contributions, colluders: 1, present: 1.0, told_outcome: true })
+    }
+
+    /// The same against so many members who pool what they see.
+    pub fn with_colluders(self, colluders: u64) -> Result<Self, BadNetwork> {
+        if colluders == 0 {
+            let accepted = "at least 1: a guarantee is against somebody";
+            return Err(BadNetwork::OutOfRange { what: "number of colluding members", value: 0.0, accepted });
+        }
+        Walk { colluders, ..self }.checked()
+    }
+
+    /// The same with at least this share of the members present at every hop, the protected one and those who collude among them; how
+    /// many are may change on the way.
+    pub fn with_present(self, present: f64) -> Result<Self, BadNetwork> {
+        if !(present > 0.0 && present <= 1.0) {
+            let accepted = "above 0 and at most 1";
+            return Err(BadNetwork::OutOfRange { what: "share of members present", value: present, accepted });
+        }
+        Walk { present, ..self }.checked()
+    }
+
+    /// The same with an outcome that only its last holder learns.
+    pub fn untold(self) -> Self {
+        Walk { told_outcome: false, ..self }
+    }
+
+    fn checked(self) -> Result<Self, BadNetwork> {
+        let (agents, colluders) = (self.members_present(), self.colluders);
+        match colluders.saturating_add(2) <= agents {
+            true => Ok(self),
+            false => Err(BadNetwork::TooManyColluders { colluders, agents, most: agents.saturating_sub(2) }),
+        }
+    }
+
+    /// How many members there are.
+    pub fn agents(&self) -> u64 {
+        self.agents
+    }
+
+    /// How many hops.
+    pub fn hops(&self) -> u64 {
+        self.hops
+    }
+
+    /// At how many of its visits a member contributes, at most.
+    pub fn contributions(&self) -> u64 {
+        self.contributions
+    }
+
+    /// Whom its guarantees are against.
+    pub fn observer(&self) -> Observer {
+        Observer { colluders: self.colluders, knows_path: true, told_outcome: self.told_outcome }
+    }
+
+    /// How many members are present at least, rounded down: fewer see more.
+    fn members_present(&self) -> u64 {
+        (self.present * self.agents as f64) as u64
+    }
+
+    /// The probability that a given member is next: p; and that one who colludes is: r.
+    pub(super) fn visits(&self) -> (f64, f64) {
+        let members = self.members_present() as f64;
+        (1.0 / members, self.colluders as f64 / members)
+    }
+
+    /// Whether as many members are present at every hop.
+    pub(super) fn is_steady(&self) -> bool {
+        self.present == 1.0
+    }
+
+    /// The walk to count hop by hop; none if it has more than so many.
+    pub(super) fn counted(&self, hops_max: u64) -> Option<Counted> {
+        let circle = (self.hops <= hops_max).then(|| Circle::new(self.hops as usize))?;
+        Some(Counted { circle, told_outcome: self.told_outcome, visits: self.visits() })
+    }
+
+    /// The noise multiplier to account a ledger with: the least of its Gaussian charges. None where the walk does not cover it.
+    pub(super) fn multiplier(&self, ledger: &Ledger) -> Option<f64> {
+        if ledger.releases() > self.contributions {
+            return None;
+        }
+        ledger.charges().try_fold(f64::INFINITY, |least, charge| match charge.event {
+            Event::Gaussian { noise_multiplier } => Some(least.min(noise_multiplier)),
+            _ => None,
+        })
+    }
+}
