@@ -68,6 +68,16 @@ fn people_get_a_sentence_and_a_table() {
     assert_eq!(done("noise --mechanism gaussian --epsilon 1 --steps 10 --delta 1e-6 --quiet"), "");
 }
 
+/// One line about what is wrong, and nothing else.
+fn refused(words: &str, about: &str) {
+    let output = sottovoce(words);
+    let line = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(2), "{words}: {line}");
+    assert_eq!(line.lines().count(), 1, "one line: {line}");
+    assert!(line.contains(about), "{words}: {line}");
+    assert!(output.stdout.is_empty());
+}
+
 #[test]
 fn a_mistake_is_refused_in_one_line() {
     let epsilon = "epsilon --mechanism";
@@ -90,11 +100,91 @@ fn a_mistake_is_refused_in_one_line() {
         (format!("{noise} laplace --epsilon nan --steps 1 --delta 0"), "epsilon"),
         (format!("{noise} laplace --epsilon 1 --steps 0 --delta 0"), "steps"),
     ] {
-        let output = sottovoce(&words);
-        let line = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(output.status.code(), Some(2), "{words}: {line}");
-        assert_eq!(line.lines().count(), 1, "one line: {line}");
-        assert!(line.contains(about), "{words}: {line}");
-        assert!(output.stdout.is_empty());
+        refused(&words, about);
+    }
+}
+
+const WALK: &str = "--network complete --agents 100 --hops 500 --contributions 6 --delta 1e-5";
+
+#[test]
+fn a_token_on_a_network_is_accounted_and_names_its_observer() {
+    let noise = json(&format!("noise --epsilon 1 {WALK}"));
+    assert_eq!(noise["observer"], "any one other member, knowing the token's path, told the outcome");
+    assert_eq!((number(&noise, "epsilon"), &noise["accountant"]), (1.0, &"tight".into()));
+    let keys = |answer: &serde_json::Value| {
+        answer.as_object().expect("an object").keys().cloned().collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(
+        keys(&noise),
+        ["accountant", "delta", "epsilon", "noise_multiplier", "observer"].map(String::from).into()
+    );
+    let multiplier = number(&noise, "noise_multiplier");
+    let bare = json(&format!("epsilon --noise-multiplier {multiplier} {WALK}"));
+    assert_eq!(keys(&bare), ["accountant", "delta", "epsilon", "observer"].map(String::from).into());
+    let epsilon = |rest: &str| number(&json(&format!("epsilon --noise-multiplier {multiplier} {rest}")), "epsilon");
+    let here = epsilon(WALK);
+    assert!(here <= 1.0 && here > 0.999, "{here}");
+    for (rest, more) in [("--colluders 5", true), ("--present 0.6", true), ("--accountant cycle", false)] {
+        let there = epsilon(&format!("{WALK} {rest}"));
+        assert_eq!(there > here, more, "{rest}: {there} and {here}");
+    }
+    let local = json(&format!("epsilon --noise-multiplier {multiplier} {WALK} --accountant gaussian"));
+    assert_eq!(local["observer"], "whoever sees every hop of the token");
+    for accountant in ["estimate", "paper", "paper-lifted"] {
+        let answer = json(&format!("epsilon --noise-multiplier {multiplier} {WALK} --accountant {accountant}"));
+        assert_eq!(answer["guarantee"], false, "{answer}");
+        let text = done(&format!("epsilon --noise-multiplier {multiplier} {WALK} --accountant {accountant}"));
+        assert!(text.contains("no guarantee"), "{text}");
+    }
+    // On a ring contributions compose as releases do.
+    let ring = json("epsilon --network ring --agents 50 --contributions 3 --noise-multiplier 4 --delta 1e-6");
+    let plain = json("epsilon --mechanism gaussian --steps 3 --noise-multiplier 4 --delta 1e-6");
+    assert!((number(&ring, "epsilon") / number(&plain, "epsilon") - 1.0).abs() < 1e-6, "{ring} {plain}");
+    assert!(noise.get("guarantee").is_none() && ring["observer"].is_string());
+}
+
+#[test]
+fn a_table_says_for_what_each_accountant_of_a_network_holds() {
+    let text = done(&format!("noise --epsilon 2 {WALK}"));
+    assert!(
+        text.contains("A token that 100 members pass from anyone to anyone, 6 contributions each at most"),
+        "{text}"
+    );
+    assert!(text.contains("For all data of one member, against any one other member"), "{text}");
+    for (accountant, holds) in
+        [("tight", "contractions"), ("cycle", "sums alone"), ("estimate", "nothing"), ("paper", "nothing")]
+    {
+        assert!(text.lines().any(|line| line.starts_with(accountant) && line.contains(holds)), "{accountant}: {text}");
+    }
+}
+
+#[test]
+fn a_mistake_about_a_network_is_refused_in_one_line() {
+    let complete = "epsilon --network complete --noise-multiplier 2 --delta 1e-6";
+    let ring = "epsilon --network ring --noise-multiplier 2 --delta 1e-6";
+    for (words, about) in [
+        (format!("{complete} --agents 100 --hops 500"), "--contributions"),
+        (format!("{complete} --agents 100 --hops 500 --contributions 0"), "--contributions"),
+        (format!("{complete} --agents 100 --contributions 6"), "--hops"),
+        (format!("{complete} --agents 2 --hops 500 --contributions 6"), "--agents"),
+        (format!("{complete} --agents 100 --hops 500 --contributions 6 --colluders 99"), "at most 98"),
+        (format!("{complete} --agents 100 --hops 500 --contributions 6 --colluders 50 --present 0.5"), "at most 48"),
+        (format!("{complete} --agents 100 --hops 500 --contributions 6 --colluders 0"), "--colluders"),
+        (format!("{complete} --agents 100 --hops 500 --contributions 6 --present 0"), "present"),
+        (format!("{complete} --agents 100 --hops 500 --contributions 6 --accountant pld"), "accountant"),
+        (format!("{ring} --agents 2 --contributions 1"), "--agents"),
+        (format!("{ring} --agents 20"), "--contributions"),
+        (format!("{ring} --agents 20 --contributions 1 --colluders 2"), "--colluders 1"),
+        (format!("{ring} --agents 20 --contributions 1 --hops 21"), "--hops"),
+        (format!("{ring} --agents 20 --contributions 1 --accountant cycle"), "accountant"),
+        ("epsilon --network ring --agents 20 --contributions 1 --noise-multiplier 2 --delta 0".to_owned(), "delta"),
+        ("epsilon --network ring --agents 20 --contributions 1 --noise-multiplier 0 --delta 0.1".to_owned(), "noise"),
+        ("noise --network ring --agents 20 --contributions 1 --epsilon -1 --delta 0.1".to_owned(), "epsilon"),
+        (
+            "epsilon --mechanism gaussian --steps 2 --noise-multiplier 2 --delta 0.1 --accountant cycle".to_owned(),
+            "network",
+        ),
+    ] {
+        refused(&words, about);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{Output, budget, plan, screen};
 use clap::{Subcommand, ValueEnum};
+use network::{NetworkArguments, Question};
 use sottovoce_privacy::calibrate::{NoiseKind, noise_multiplier};
 use sottovoce_privacy::{Accountant, Charge, Gaussian, Ledger, Optimal, Pld, Rdp, Sum, Theorem1, Tight};
 use sottovoce_report::plot::number;
@@ -14,6 +15,8 @@ use sottovoce_task::error::Mistake;
 use sottovoce_task::task::Observer;
 use std::path::{Path, PathBuf};
 
+mod network;
+
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -24,36 +27,49 @@ pub struct Arguments {
 enum PrivacyCommand {
     /// What a private task will release and can hope for, from public facts alone
     Plan(plan::Arguments),
-    /// The epsilon that a noise gives, or that a run's ledger comes to
+    /// The epsilon that a noise gives, that a token on a network gives, or that a run's ledger comes to
+    #[command(after_help = EPSILON_EXAMPLES)]
     Epsilon(EpsilonArguments),
     Budget(budget::Arguments),
     /// The noise that a budget needs
-    Noise {
-        #[command(flatten)]
-        releases: Releases,
-
-        /// The budget for all releases together
-        #[arg(long, value_name = "E", allow_hyphen_values = true)]
-        epsilon: f64,
-    },
+    #[command(after_help = NOISE_EXAMPLES)]
+    Noise(NoiseArguments),
 }
+
+const EPSILON_EXAMPLES: &str = "\
+Examples:
+  sottovoce privacy epsilon --mechanism gaussian --noise-multiplier 10 --steps 5 --delta 1e-6
+  sottovoce privacy epsilon --ledger run/ledger.jsonl --delta 1e-6
+  sottovoce privacy epsilon --network complete --agents 2000 --hops 20000 --contributions 12 --noise-multiplier 4 --delta 1e-6
+
+A noise multiplier is the noise over the sensitivity of one release, or of one contribution to a token. What a member of a network can learn
+depends on who it is and what it sees: every answer names the observer. docs/privacy.md says more.";
+
+const NOISE_EXAMPLES: &str = "\
+Examples:
+  sottovoce privacy noise --mechanism gaussian --epsilon 1 --steps 10 --delta 1e-6
+  sottovoce privacy noise --network complete --agents 2000 --hops 20000 --contributions 12 --epsilon 1 --delta 1e-6 --colluders 5
+  sottovoce privacy noise --network ring --agents 50 --contributions 3 --epsilon 1 --delta 1e-6";
 
 /// Releases, or a ledger of them.
 #[derive(clap::Args)]
 struct EpsilonArguments {
     /// A run's ledger.jsonl, instead of releases: the largest epsilon of any agent, and with --json each agent's
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["mechanism", "steps", "noise_multiplier"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["mechanism", "steps", "noise_multiplier", "network"])]
     ledger: Option<PathBuf>,
 
     /// The noise on each release
-    #[arg(long, value_enum, required_unless_present = "ledger")]
+    #[arg(long, value_enum, required_unless_present_any = ["ledger", "network"])]
     mechanism: Option<Mechanism>,
 
     /// How many releases
-    #[arg(long, value_name = "K", allow_hyphen_values = true, required_unless_present = "ledger")]
+    #[arg(long, value_name = "K", allow_hyphen_values = true, required_unless_present_any = ["ledger", "network"])]
     steps: Option<i128>,
 
-    /// The noise over the sensitivity: sigma / Delta_2 for gaussian, scale / Delta_1 for laplace
+    #[command(flatten)]
+    network: NetworkArguments,
+
+    /// The noise over the sensitivity: sigma / Delta_2 for gaussian and for tokens, scale / Delta_1 for laplace
     #[arg(long, value_name = "X", allow_hyphen_values = true, required_unless_present = "ledger")]
     noise_multiplier: Option<f64>,
 
@@ -68,14 +84,21 @@ struct EpsilonArguments {
 
 /// What a noise is asked for.
 #[derive(clap::Args)]
-struct Releases {
+struct NoiseArguments {
     /// The noise on each release
-    #[arg(long, value_enum)]
-    mechanism: Mechanism,
+    #[arg(long, value_enum, required_unless_present = "network")]
+    mechanism: Option<Mechanism>,
 
     /// How many releases
-    #[arg(long, value_name = "K", allow_hyphen_values = true)]
-    steps: i128,
+    #[arg(long, value_name = "K", allow_hyphen_values = true, required_unless_present = "network")]
+    steps: Option<i128>,
+
+    #[command(flatten)]
+    network: NetworkArguments,
+
+    /// The budget for all releases, or contributions, together
+    #[arg(long, value_name = "E", allow_hyphen_values = true)]
+    epsilon: f64,
 
     /// The probability left for the guarantee to fail, far below one over the number of records
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
@@ -83,6 +106,14 @@ struct Releases {
 
     /// Who computes
     #[arg(long, value_enum, default_value_t = Method::Tight)]
+    accountant: Method,
+}
+
+/// Releases that everyone sees.
+struct Releases {
+    mechanism: Mechanism,
+    steps: i128,
+    delta: f64,
     accountant: Method,
 }
 
@@ -109,11 +140,33 @@ enum Method {
     Rdp,
     /// The privacy loss distribution
     Pld,
+    /// Of the complete graph: contributions amplified by the steps that follow, for contractions and sums
+    Iteration,
+    /// The same by Renyi divergences alone
+    IterationRenyi,
+    /// Of the complete graph: sums alone
+    Cycle,
+    /// Of the complete graph: over drawn paths, no guarantee
+    Estimate,
+    /// Of the complete graph: the thesis' conditions for a hidden path, no guarantee
+    Paper,
+    /// The same with the path known, as the thesis lifts it, no guarantee
+    PaperLifted,
 }
 
 impl Method {
+    /// Those of releases that everyone sees.
+    const OF_RELEASES: [Method; 7] =
+        [Method::Tight, Method::Theorem1, Method::Sum, Method::Optimal, Method::Gaussian, Method::Rdp, Method::Pld];
+
     fn name(self) -> &'static str {
         match self {
+            Method::Iteration => "iteration",
+            Method::IterationRenyi => "iteration-renyi",
+            Method::Cycle => "cycle",
+            Method::Estimate => "estimate",
+            Method::Paper => "paper",
+            Method::PaperLifted => "paper-lifted",
             Method::Tight => "tight",
             Method::Theorem1 => "theorem-1",
             Method::Sum => "sum",
@@ -124,8 +177,9 @@ impl Method {
         }
     }
 
-    fn accountant(self) -> &'static dyn Accountant {
-        match self {
+    /// The accountant of releases; none for those of networks.
+    fn accountant(self) -> Option<&'static dyn Accountant> {
+        Some(match self {
             Method::Tight => &Tight,
             Method::Theorem1 => &Theorem1,
             Method::Sum => &Sum,
@@ -133,7 +187,15 @@ impl Method {
             Method::Gaussian => &Gaussian,
             Method::Rdp => &Rdp,
             Method::Pld => &Pld,
-        }
+            _ => return None,
+        })
+    }
+
+    /// The same, or a mistake that names what would be accepted.
+    fn of_releases(self) -> Result<&'static dyn Accountant, Mistake> {
+        let accepted = Method::OF_RELEASES.map(Method::name).join(", ");
+        let what = format!("the accountant {} is one of --network", self.name());
+        self.accountant().ok_or_else(|| Mistake::new(format!("{what}; accepted without it: {accepted}")))
     }
 
     fn covers(self, noise: NoiseKind) -> bool {
@@ -165,6 +227,7 @@ impl Releases {
             let why = "Gaussian noise has no guarantee without a delta";
             return Err(Mistake::new(format!("--delta is 0, but {why}; accepted: above 0 and below 1, or laplace")));
         }
+        method.of_releases()?;
         if !method.covers(noise) {
             let (name, mechanism) = (method.name(), self.mechanism.name());
             let what = format!("the accountant {name} does not cover {mechanism} noise");
@@ -189,11 +252,11 @@ impl Resolved {
     fn epsilon(&self, multiplier: f64, method: Method) -> Result<f64, Mistake> {
         let ledger = Ledger::from_charges([Charge::new(self.noise.event(multiplier), self.steps)])
             .map_err(|error| Mistake::new(error.to_string()))?;
-        Ok(method.accountant().epsilon(&ledger, self.delta))
+        Ok(method.of_releases()?.epsilon(&ledger, self.delta))
     }
 
     fn multiplier(&self, epsilon: f64, method: Method) -> Result<f64, Mistake> {
-        noise_multiplier(self.noise, epsilon, self.delta, self.steps, method.accountant())
+        noise_multiplier(self.noise, epsilon, self.delta, self.steps, method.of_releases()?)
             .map_err(|error| Mistake::new(error.to_string()))
     }
 
@@ -208,7 +271,7 @@ impl Resolved {
         screen::say(sentence)?;
         screen::say("For one record replaced by another, against someone who sees every release.\n")?;
         let mut rows = vec![vec!["accountant".to_owned(), column.to_owned()]];
-        for &method in Method::value_variants() {
+        for method in Method::OF_RELEASES {
             let cell = match value(method) {
                 _ if method == self.method => up(chosen),
                 Ok(value) if value.is_finite() && method.covers(self.noise) => up(value),
@@ -247,13 +310,14 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
     let (unit, observer) = Header::guarantee(header.as_ref()).map_err(|what| Mistake::file(path, what))?;
     let signed = signature(path)?;
     let by = |method: Method| {
+        let accountant = method.of_releases()?;
         let ledgers = ledgers.iter().map(|(_, ledger)| ledger);
-        match observer {
-            Observer::Everyone => ledger_file::epsilons(ledgers, delta, method.accountant()),
-            Observer::Ring(ring) => ledger_file::epsilons(ledgers, delta, &ring.by(method.accountant())),
-        }
+        Ok::<_, Mistake>(match observer {
+            Observer::Everyone => ledger_file::epsilons(ledgers, delta, accountant),
+            Observer::Ring(ring) => ledger_file::epsilons(ledgers, delta, &ring.by(accountant)),
+        })
     };
-    let each = by(method);
+    let each = by(method)?;
     let most = |epsilons: &[f64]| epsilons.iter().copied().fold(0.0, f64::max);
     let name = method.name();
     if output.json {
@@ -287,8 +351,8 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         Observer::Ring(_) => format!("The ledger says {}.\n", guarantee_in_words(unit, &observer)),
     })?;
     let mut rows = vec![vec!["accountant".to_owned(), "epsilon".to_owned()]];
-    for &method in Method::value_variants() {
-        let epsilon = most(&by(method));
+    for method in Method::OF_RELEASES {
+        let epsilon = most(&by(method)?);
         rows.push(vec![method.name().to_owned(), if epsilon.is_finite() { up(epsilon) } else { "-".to_owned() }]);
     }
     screen::table(&rows)
@@ -329,10 +393,13 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
             if let Some(ledger) = &arguments.ledger {
                 return Ok(account(ledger, delta, accountant, output)?);
             }
-            let (Some(mechanism), Some(steps), Some(multiplier)) =
-                (arguments.mechanism, arguments.steps, arguments.noise_multiplier)
-            else {
-                unreachable!("required without a ledger");
+            let multiplier = arguments.noise_multiplier.unwrap_or(f64::NAN);
+            if let Some(network) = arguments.network.network {
+                let question = Question::Epsilon { noise_multiplier: multiplier };
+                return Ok(network::run(&arguments.network, network, question, delta, accountant, output)?);
+            }
+            let (Some(mechanism), Some(steps)) = (arguments.mechanism, arguments.steps) else {
+                unreachable!("required without a ledger and without a network");
             };
             let releases = Releases { mechanism, steps, delta, accountant };
             if !(multiplier.is_finite() && multiplier > 0.0) {
@@ -358,8 +425,16 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
                 resolved.print(&sentence, "epsilon", epsilon, |method| resolved.epsilon(multiplier, method))?;
             }
         }
-        PrivacyCommand::Noise { releases, epsilon } => {
-            let epsilon = *epsilon;
+        PrivacyCommand::Noise(arguments) => {
+            let NoiseArguments { epsilon, delta, accountant, .. } = *arguments;
+            if let Some(network) = arguments.network.network {
+                let question = Question::Noise { epsilon };
+                return Ok(network::run(&arguments.network, network, question, delta, accountant, output)?);
+            }
+            let (Some(mechanism), Some(steps)) = (arguments.mechanism, arguments.steps) else {
+                unreachable!("required without a network");
+            };
+            let releases = Releases { mechanism, steps, delta, accountant };
             if !(epsilon.is_finite() && epsilon > 0.0) {
                 return Err(Mistake::new(format!("--epsilon is {epsilon}; accepted: a number above 0")).into());
             }
