@@ -1,6 +1,6 @@
 //! Personalized peer-to-peer learning, and statistics of everybody's data, one file per algorithm, each as one agent runs it.
 //!
-//! [`average`] holds statistics; what they are made of is a [`Survey`]. All algorithms of [`personal`] minimize, in their own
+//! [`average`] and [`pairs`] hold statistics; what they are made of is a [`Survey`]. All algorithms of [`personal`] minimize, in their own
 //! way, the objective of Bellet et al. (2018), equation (2):
 //!
 //! Q(Theta) = 1/2 sum_{i<j} W_ij |Theta_i - Theta_j|^2 + mu sum_i D_ii c_i L_i(Theta_i)
@@ -16,6 +16,7 @@ pub mod joint;
 pub mod kernel;
 pub mod loss;
 pub mod objective;
+pub mod pairs;
 pub mod personal;
 mod problem;
 pub mod reference;

@@ -10,6 +10,7 @@ mod dual;
 pub mod graph;
 pub mod local;
 mod newton;
+pub mod pairs;
 pub mod propagation;
 pub mod statistic;
 mod system;

@@ -3,6 +3,7 @@
 use crate::average::gossip::{Goal, Gossip, GossipConfig};
 use crate::joint::{Joint, LogDegree};
 use crate::objective::local_value;
+use crate::pairs::{gosta::Gosta, gosta_sync::GostaSync, kernel::Scatter, u2_gossip::U2Gossip};
 use crate::personal::admm::{Admm, AdmmConfig, Inner};
 use crate::personal::baseline::{InputPerturbation, InputPerturbationConfig, Local};
 use crate::personal::boosting::{FrankWolfe, FrankWolfeConfig, StepSize};
@@ -295,6 +296,14 @@ fn for_all(seed: u64, p: usize, check: &mut impl Check) {
     }
     let ring = exact_ring(AGENTS as u32);
     check.check("ring", || World::start(&ring, &open.graph, observations, &[], seed));
+    let scatter = || Scatter::new(p, &vec![0.0; p]).expect("a centre");
+    let edges = survey.graph.edge_count();
+    let gosta = Gosta::new(scatter(), 1.0).expect("good parameters");
+    check.check("gossip of pairs, gosta", || World::start(&gosta, &survey.graph, observations, &[], seed));
+    let sync = GostaSync::new(scatter(), 1.0, edges).expect("good parameters");
+    check.check("gossip of pairs, gosta-sync", || World::start(&sync, &survey.graph, observations, &[], seed));
+    let u2 = U2Gossip::new(scatter(), 1.0, edges).expect("good parameters");
+    check.check("gossip of pairs, u2-gossip", || World::start(&u2, &survey.graph, observations, &[], seed));
     let boosting = boosting(StepSize::Descent, 3);
     check!("alternating, boosting", Alternating::new(boosting, graph, turns).expect("good turns"), open_boosted, []);
 }
