@@ -241,7 +241,8 @@ impl<K: PairKernel, R: Rule> Exchange<K, R> {
 
     /// The agent's estimate: the mean of its nodes'.
     fn conclude(&self, me: &mut State<R::Estimate>) {
-        let sum: f64 = me.estimates.iter().map(|estimate| self.rule.value(estimate)).sum();
+        // From zero: the sum of no numbers at all would be minus zero.
+        let sum = me.estimates.iter().fold(0.0, |sum, estimate| sum + self.rule.value(estimate));
         me.estimate = [self.factor * sum / me.estimates.len().max(1) as f64];
     }
 }
