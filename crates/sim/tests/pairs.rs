@@ -282,10 +282,13 @@ fn rows_count_once_each_whoever_has_how_many_and_factors_give_the_usual_statisti
     check("AUC", Auc { ties: Ties::Half }, factor, &one);
 }
 
+/// By sender and receiver: letters in their order.
+type Mail = BTreeMap<(PeerId, PeerId), VecDeque<Vec<u8>>>;
+
 /// An algorithm, and all its letters between being sent and being read.
 struct Watched<'a, K, R> {
     inner: &'a Exchange<K, R>,
-    mail: Mutex<BTreeMap<(PeerId, PeerId), VecDeque<Vec<u8>>>>,
+    mail: Mutex<Mail>,
 }
 
 impl<K: PairKernel, R: Rule> Watched<'_, K, R> {
