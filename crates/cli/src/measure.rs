@@ -15,19 +15,19 @@ use std::path::PathBuf;
 /// Measure a statistic of everybody's data in the simulator, and write a run directory with a report
 ///
 /// No server gathers rows: agents exchange what the algorithm says, until all of them hold an estimate. The task says what is
-/// measured, of which columns of a csv file with the header agent,<column>..., and who can exchange with whom:
+/// measured, of which columns of a csv file with the header `agent,<column>...`, and who can exchange with whom:
 ///
-///   name = "rooms"
-///   algorithm = "gossip"
-///   [data]
-///   train = "ratings.csv"
-///   [statistic]
-///   kind = "mean"
-///   columns = ["room", "cleanliness"]
-///   [graph]
-///   kind = "ring"
-///   [run]
-///   tolerance = 1e-6
+///     name = "rooms"
+///     algorithm = "gossip"
+///     [data]
+///     train = "ratings.csv"
+///     [statistic]
+///     kind = "mean"
+///     columns = ["room", "cleanliness"]
+///     [graph]
+///     kind = "ring"
+///     [run]
+///     tolerance = 1e-6
 ///
 /// With real processes: `sottovoce network`, and on machines of their own `sottovoce peer`, take the same task.
 #[derive(clap::Args)]
