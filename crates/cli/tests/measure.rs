@@ -217,7 +217,7 @@ fn bad_input_is_one_line() {
         (
             "[run]",
             "[privacy]\nepsilon = 1\ndelta = 1e-6\n[run]",
-            "gossip sends exact sums, so it cannot be private; accepted: no [privacy]",
+            "gossip sends exact sums, so it cannot be private; accepted with [privacy]: \"ring\"",
         ),
         ("[graph]", "range = [5, 1]\n[graph]", "statistic.range"),
         ("[graph]", "agents = 6\n[graph]", "statistic.agents is 6, and 5 agents have rows; accepted: 5"),

@@ -59,8 +59,9 @@ pub fn add(arguments: &AddArguments, output: Output) -> Result<(), Mistake> {
     new.addresses.iter().try_for_each(|text| parse_address(text, "addresses", Some(&arguments.card)).map(drop))?;
     // What is wrong with the task itself is said when the peer starts.
     let task = Task::read(&after.task).ok().filter(lists_everyone);
-    if task.is_some() && new.weight != 1.0 {
-        let what = format!("weight is {}, and the task has no use for it; accepted: no weight, or 1", new.weight);
+    if let Some(task) = task.as_ref().filter(|_| new.weight != 1.0) {
+        let why = if task.algorithm.everyone { "has no use for it" } else { "learns its weights" };
+        let what = format!("weight is {}, and the task {why}; accepted: no weight, or 1", new.weight);
         return Err(Mistake::file(&arguments.card, what));
     }
     replace(&file, &text)?;
