@@ -22,7 +22,10 @@ const REISSUES: &str = "token.reissues";
 /// The key of how long a holder waits for its successor.
 const TIMEOUT: &str = "token.timeout";
 
-/// Reissues in each round when a task does not say.
+/// Contributions of full range that a token surely holds beside its noise.
+const TOKEN_RANGES_MAX: u64 = 1 << 30;
+
+/// Reissues in each round when a task without `[privacy]` does not say.
 const REISSUES_DEFAULT: i64 = 1;
 /// Wake intervals before a member is passed over when a task does not say: ten seconds of a network on one machine.
 const TIMEOUT_DEFAULT: f64 = 100.0;
@@ -41,7 +44,6 @@ pub const DESCRIPTION: Description = Description {
         for (key, default) in [(RELEASE, "broadcast"), (NOISE, "one")] {
             own.set(key, own.get(key).cloned().unwrap_or_else(|| default.into()));
         }
-        own.set(REISSUES, own.get(REISSUES).cloned().unwrap_or(Value::Integer(REISSUES_DEFAULT)));
         own.set(TIMEOUT, own.number(TIMEOUT).unwrap_or(TIMEOUT_DEFAULT));
     },
     check,
@@ -54,11 +56,7 @@ pub const DESCRIPTION: Description = Description {
     },
     plan: |task, privacy, problem: &Problem| {
         let rounds = task.run.rounds.unwrap_or(1) as usize;
-        let again = rounds * reissues(&task.own) as usize;
-        let tracks = |noise| {
-            let event = privacy.event(noise);
-            vec![(Track::Token, vec![event; rounds]), (Track::Reissues, vec![event; again])]
-        };
+        let tracks = |noise| vec![(Track::Token, vec![privacy.event(noise); rounds])];
         let accountant = observer(task, problem.agents()).accountant(privacy.accountant);
         Plan::with_least_noise_on(tracks, privacy.epsilon, privacy.delta, &*accountant)
     },
@@ -70,8 +68,8 @@ const KEYS: &[Key] = &[
     key("token", Kind::Table, "all defaults", "Read when algorithm = \"ring\"."),
     key(RELEASE, Kind::Choice(&["broadcast", "last"]), "`\"broadcast\"`", "Who learns the sum: everyone, for which the last holder adds noise unless its hop had some; or the last holder alone."),
     key(NOISE, Kind::Choice(&["one", "all"]), "`\"one\"`", "Who makes noise: one hop of every n - 1, or every hop a share of it; Gaussian noise only."),
-    key(REISSUES, Kind::Integer(0, 100), "1", "How often in each round the token may be issued again past a member that is gone, by each member's plan. With 0 and [privacy] nobody is passed over, and the token waits."),
-    key(TIMEOUT, Kind::Number(ABOVE_0), "100", "After so many mean intervals between two wakes without a word from its successor a holder passes it over."),
+    key(REISSUES, Kind::Integer(0, 100), "1; 0 with [privacy]", "How often in each round the token may be issued again past a member that is gone. With [privacy] 0 only: nobody is passed over, and the token waits for whoever has it."),
+    key(TIMEOUT, Kind::Number(ABOVE_0), "100", "After so many mean intervals between two wakes without a word from its successor a holder passes it over; not with [privacy]."),
 ];
 
 fn observer(task: &Task, agents: usize) -> Observer {
@@ -90,8 +88,9 @@ fn shares(own: &OwnKeys) -> Shares {
     if is(own, NOISE, "all") { Shares::All } else { Shares::One }
 }
 
-fn reissues(own: &OwnKeys) -> u32 {
-    own.get(REISSUES).and_then(Value::as_integer).unwrap_or(REISSUES_DEFAULT) as u32
+fn reissues(task: &Task) -> u32 {
+    let default = if task.privacy.is_some() { 0 } else { REISSUES_DEFAULT };
+    task.own.get(REISSUES).and_then(Value::as_integer).unwrap_or(default) as u32
 }
 
 fn unit(task: &Task) -> RingUnit {
@@ -117,7 +116,7 @@ fn config(task: &Task, plan: Option<&Plan>, members: usize) -> RingConfig {
         law: plan.and_then(|plan| plan.track(Track::Token).first().copied()),
         noise: if shares(own) == Shares::All { RingNoise::All } else { RingNoise::One },
         reveal: if is(own, RELEASE, "last") { Reveal::Last } else { Reveal::Broadcast },
-        reissues: reissues(own),
+        reissues: reissues(task),
         timeout: own.number(TIMEOUT).unwrap_or(TIMEOUT_DEFAULT),
     }
 }
@@ -133,6 +132,15 @@ fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
                  and see its values; accepted: colluders = 1, or token.noise = \"all\""
             );
             return Some(("privacy.colluders", what));
+        }
+        // PRIVACY: what a second token with the same contributions shows can be more than one charge for each: proofs/ring.md.
+        if task.privacy.is_some() && reissues(task) > 0 {
+            let what = format!(
+                "token.reissues is {}, and what a token shows that is issued again past a member is not bounded well enough to promise anything; \
+                 accepted with [privacy]: token.reissues = 0, and the token waits for whoever has it",
+                reissues(task)
+            );
+            return Some((REISSUES, what));
         }
         // What can be said before anybody is counted.
         let config = RingConfig { law: task.privacy.map(|privacy| privacy.event(1.0)), ..config(task, None, 1 << 16) };
@@ -161,7 +169,18 @@ fn key_of(error: &BadRing) -> &'static str {
 }
 
 pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
-    let ring = Ring::new(config(&loaded.task, loaded.plan.as_deref(), loaded.names.len()));
+    let config = config(&loaded.task, loaded.plan.as_deref(), loaded.names.len());
+    // What is larger than a token holds would be refused on its way. A peer knows its own rows only.
+    let rows: u64 = (0..loaded.problem.agents() as u32).map(|id| loaded.problem.data.size(PeerId(id)) as u64).sum();
+    let most = TOKEN_RANGES_MAX / u64::from(config.rounds.max(1));
+    if config.law.is_some() && rows > most {
+        let what = format!(
+            "run.rounds is {}, and a token holds no sum of {rows} rows so often; accepted: rounds times rows up to {TOKEN_RANGES_MAX}",
+            config.rounds
+        );
+        return Err(Mistake::file(&loaded.task.source, what));
+    }
+    let ring = Ring::new(config);
     let ring = ring.map_err(|error| Mistake::file(&loaded.task.source, error.to_string()))?;
     Ok(visitor.visit(&ring, Access { knows: Some(State::knows), ..Access::to_rows() }))
 }
