@@ -10,6 +10,7 @@
 //! | L_i^loc, smoothness of L_i | [`local_smoothness`] |
 //! | sigma_i^loc, strong convexity of L_i | [`local_strong_convexity`], a lower bound |
 //! | Q, [grad Q]_i | [`value`], [`gradient_block`] |
+//! | mean of L_i, where all learn one model | [`common_value`] |
 //! | L_i = D_ii (1 + mu c_i L_i^loc) | [`block_smoothness`] |
 //! | sigma, strong convexity of Q | [`strong_convexity`], a lower bound |
 //! | 1 - sigma / (n L_max) | [`proposition_1_rate`] |
@@ -43,6 +44,16 @@ pub fn local_value(shard: &Shard<'_>, theta: &[f64]) -> f64 {
     }
     let sum: f64 = shard.points.iter().map(|(x, y)| shard.loss.value(dot(x, theta), y)).sum();
     sum / shard.points.len() as f64 + shard.regularization * dot(theta, theta)
+}
+
+/// (1/n) sum_i L_i(theta) over the n agents that have data: how good one model is for all. Zero where nobody has any.
+pub fn common_value(problem: &Problem, theta: &[f64]) -> f64 {
+    let values = agents(problem)
+        .map(|agent| problem.shard(agent))
+        .filter(|shard| !shard.points.is_empty())
+        .map(|shard| local_value(&shard, theta));
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    if count > 0.0 { sum / count } else { 0.0 }
 }
 
 /// grad L_i(theta), into `out`; for the hinge, a subgradient.
@@ -263,6 +274,20 @@ mod tests {
             let bound = gram_largest(points);
             assert!(bound >= truth && bound <= 1.13 * truth, "{bound} for {truth}");
         }
+    }
+
+    /// Agents count alike, however many points they have, and those without data not at all.
+    #[test]
+    fn a_common_model_is_worth_the_mean_of_the_agents_own_losses() {
+        let mut data = Dataset::new(1);
+        data.push_agent(&[1.0, 1.0, 1.0], &[1.0, 1.0, 1.0]);
+        data.push_agent(&[], &[]);
+        data.push_agent(&[1.0], &[4.0]);
+        let graph = Graph::complete(3).expect("three agents");
+        let regularization = Regularization::Constant(0.5);
+        let problem = Problem { data, graph, loss: Loss::Squared, regularization, trade_off: 1.0, points_max: 1.0 };
+        let loss = |y: f64| problem.loss.value(2.0, y);
+        assert_eq!(common_value(&problem, &[2.0]), (loss(1.0) + loss(4.0)) / 2.0 + 0.5 * 4.0);
     }
 
     /// |x| <= 700 along the model: exp(700) is near the largest f64.

@@ -122,7 +122,7 @@ fn tell_private(loaded: &Loaded, summary: &Summary, runs: &[Trained; 2]) -> Resu
         by_size(loaded, alone, &home.scores, "at home")?;
     }
     if let Some(accounting) = &summary.accounting {
-        screen::say(format!("\n{}", spent(accounting, summary.delta)))?;
+        screen::say(format!("\n{}", spent(accounting, summary.delta, &PublicFacts::of(loaded).guarantee())))?;
     }
     Ok(())
 }

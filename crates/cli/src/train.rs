@@ -5,7 +5,7 @@ use crate::{OutArguments, Output, RunArguments, screen};
 use sottovoce_report::plot::number;
 use sottovoce_report::training::bound_or_infinity;
 use sottovoce_run::budget::void_in_words;
-use sottovoce_run::facts::{GUARANTEE_IN_WORDS, Origin, PublicFacts};
+use sottovoce_run::facts::{Origin, PublicFacts};
 use sottovoce_run::outlook::outlook;
 use sottovoce_run::pipeline::{Directory, Outcome, Request};
 use sottovoce_run::run_folder::{Accounting, ModelFigures, Summary};
@@ -85,7 +85,8 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
         screen::say(answer)?;
     } else if !output.quiet {
         if let Some(figures) = summary.models() {
-            screen::say(tell(&summary, figures, loaded.task.run.tolerance.is_some()))?;
+            let guarantee = PublicFacts::of(&loaded).guarantee();
+            screen::say(tell(&summary, figures, &guarantee, loaded.task.run.tolerance.is_some()))?;
         }
         screen::say(format!("Report: {}", out.join("report.html").display()))?;
     }
@@ -135,12 +136,12 @@ fn sizes(loaded: &Loaded) -> serde_json::Value {
 }
 
 /// What was spent, in a line.
-pub fn spent(accounting: &Accounting, delta: f64) -> String {
+pub fn spent(accounting: &Accounting, delta: f64, guarantee: &str) -> String {
     let by = |name: &str| bound_or_infinity(accounting.epsilon[name].into());
     let others = AccountantName::ALL.iter().map(|other| other.name()).filter(|&name| name != accounting.accountant);
     let others: Vec<String> = others.map(|name| format!("{} by {name}", by(name))).collect();
     format!(
-        "Spent: epsilon = {} of {} at delta = {}, by {} ({}), {GUARANTEE_IN_WORDS}; simulated.",
+        "Spent: epsilon = {} of {} at delta = {}, by {} ({}), {guarantee}; simulated.",
         by(accounting.accountant),
         number::bound(accounting.budget),
         number::bound(delta),
@@ -149,7 +150,7 @@ pub fn spent(accounting: &Accounting, delta: f64) -> String {
     )
 }
 
-fn tell(summary: &Summary, figures: &ModelFigures, tolerance: bool) -> String {
+fn tell(summary: &Summary, figures: &ModelFigures, guarantee: &str, tolerance: bool) -> String {
     let what = if figures.accuracy.is_some() { "Mean test accuracy" } else { "Mean test RMSE" };
     let mut text = match figures.accuracy.or(figures.rmse) {
         None if figures.void.is_some_and(|void| void.is_all()) => {
@@ -166,6 +167,7 @@ fn tell(summary: &Summary, figures: &ModelFigures, tolerance: bool) -> String {
                     count(scores.home_agents_gain),
                     count(scores.home_agents_lose)
                 ),
+                None if figures.holders.is_some() => format!("{what}: {mean} with one model for all."),
                 None => format!(
                     "{what}: {alone} alone, {mean} together; {} agents gain, {} lose.",
                     number::count(scores.agents_gain),
@@ -179,7 +181,7 @@ fn tell(summary: &Summary, figures: &ModelFigures, tolerance: bool) -> String {
         text += &format!("\n{}.", void_in_words(void));
     }
     if let Some(accounting) = &summary.accounting {
-        text += &format!("\n{}", spent(accounting, summary.delta));
+        text += &format!("\n{}", spent(accounting, summary.delta, guarantee));
     }
     text += &format!(
         "\n{} wakes, {} vectors, {} sent, {}{}; objective {}.",

@@ -96,6 +96,7 @@ const fn one(
 /// All artefacts.
 pub const ALL: &[Artefact] = &[
     one(Train, "models.csv", File, Released, UnlessSeedKnown, "broadcast models"),
+    one(Train, "model.csv", File, Released, UnlessSeedKnown, "the model, where all learn one"),
     one(Train, "home.csv", File, ExactData, No, "home models"),
     one(
         Train,
@@ -132,6 +133,7 @@ pub const ALL: &[Artefact] = &[
     one(Measure, "standard error", Console, ExactData, No, "progress with the error, warnings"),
     one(Measure, "exit code", Console, PublicFacts, Yes, "0, or 2 for a mistake in task or files"),
     one(Network, "models.csv", File, Released, Yes, "what peers told last"),
+    one(Network, "model.csv", File, Released, Yes, "the model, where all learn one"),
     one(Network, "estimates.csv", File, Released, Yes, "each peer's estimate, where a statistic is measured"),
     one(Network, "edges.csv", File, Released, Yes, "the learned graph, from released models and noisy losses"),
     one(Network, "metrics.csv", File, Released, Yes, "counters over time; no objective, no score"),
@@ -145,6 +147,7 @@ pub const ALL: &[Artefact] = &[
     one(Network, "standard error", Console, Released, Yes, "progress by counters, warnings"),
     one(Network, "exit code", Console, PublicFacts, Yes, "0, or 2 for a mistake in task or files"),
     one(NetworkRevealed, "models.csv", File, Released, Yes, "what peers told last"),
+    one(NetworkRevealed, "model.csv", File, Released, Yes, "the model, where all learn one"),
     one(NetworkRevealed, "home.csv", File, ExactData, No, "home models"),
     one(NetworkRevealed, "edges.csv", File, Released, Yes, "the learned graph"),
     one(NetworkRevealed, "metrics.csv", File, ExactData, No, "counters; objective and score at the end"),

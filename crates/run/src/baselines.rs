@@ -12,7 +12,7 @@ use sottovoce_task::algorithms::local;
 use sottovoce_task::boosted::{boosted, linear};
 use sottovoce_task::load::Loaded;
 use sottovoce_task::plan;
-use sottovoce_task::task::{Boosting, Description, GraphSource, Predictors};
+use sottovoce_task::task::{Boosting, Description, GraphSource, Predictors, Yields};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub struct Baselines {
 const LINEAR: &str = "linear";
 const BOOSTING: &str = "boosting";
 
-/// Runs what a task is compared with. Everyone alone, always; with boosting or a learned graph the whole of the thesis' table, if
+/// Runs what a task is compared with. Nothing where all learn one model, and otherwise everyone alone, always; with boosting or a learned graph the whole of the thesis' table, if
 /// `all` are wanted. Of a private task, what others would send is private too.
 pub fn baselines(
     loaded: &Loaded,
@@ -42,6 +42,9 @@ pub fn baselines(
 ) -> Result<Baselines, Halt> {
     let learned = loaded.edge_count().is_none();
     let mut baselines = Baselines::default();
+    if loaded.task.algorithm.yields == Yields::OneModel {
+        return Ok(baselines);
+    }
     if !learned && !loaded.task.algorithm.boosts {
         if *loaded.task.algorithm != local::DESCRIPTION {
             baselines.runs.push(train(loaded, &local::DESCRIPTION, threads, &mut |progress| watch("local", progress))?);

@@ -6,6 +6,7 @@
 //! the same public facts against it.
 
 use crate::measure::Measured;
+use crate::one_model::OneModel;
 use crate::outlook::outlook;
 use crate::private::{self, guarantee_in_words};
 use crate::train::{self, Trained};
@@ -14,8 +15,8 @@ use sottovoce_core::{Graph, PeerId, Rows};
 use sottovoce_privacy::Ledger;
 use sottovoce_report::plot::number;
 use sottovoce_report::statistic;
+pub use sottovoce_report::training::Origin;
 use sottovoce_report::training::Sample;
-pub use sottovoce_report::training::{GUARANTEE_IN_WORDS, Origin};
 use sottovoce_sim::Counters;
 use sottovoce_task::known::Groups;
 use sottovoce_task::load::Loaded;
@@ -38,6 +39,8 @@ pub struct PublicFacts {
     pub confidence: Vec<f64>,
     /// Numbers in a model.
     pub dimension: usize,
+    /// The names of its features, as the header of the data has them.
+    pub feature_names: Vec<String>,
     /// The same in words.
     pub dimension_in_words: String,
     /// How many edges, in words.
@@ -92,6 +95,7 @@ impl PublicFacts {
             points: ids().map(|id| points(loaded, id)).collect(),
             confidence: ids().map(|id| problem.facts(problem.data.size(id)).1).collect(),
             dimension: problem.dimension(),
+            feature_names: loaded.feature_names.clone(),
             dimension_in_words: dimension_in_words(loaded),
             edges_in_words: edges_in_words(loaded),
             graph: problem.graph.clone(),
@@ -253,6 +257,8 @@ pub struct Told<'r> {
     pub bits: Option<Bits>,
     /// The graph, where it was learned from what was told.
     pub graph: Option<&'r Graph>,
+    /// The model that they have in common, where all learn one and somebody told it.
+    pub one: Option<OneModel>,
 }
 
 impl<'r> Told<'r> {
@@ -277,6 +283,7 @@ impl<'r> Told<'r> {
             quiet: run.quiet,
             bits: None,
             graph: None,
+            one: None,
         }
     }
 
@@ -284,7 +291,10 @@ impl<'r> Told<'r> {
     pub fn of(facts: &PublicFacts, run: &'r Trained) -> Self {
         let ids = (0..facts.agents() as u32).map(PeerId);
         // What an agent without a neighbour would broadcast is nobody's business in a private run: it sends nothing.
-        let told = |id| facts.privacy.is_none() || !facts.graph.peers(id).is_empty();
+        let told = |id: PeerId| match &run.one {
+            Some(one) => one.is_holder[id.index()],
+            None => facts.privacy.is_none() || !facts.graph.peers(id).is_empty(),
+        };
         let traffic = |sample: &Sample| Traffic {
             wakes: sample.wakes,
             vectors_sent: sample.vectors_sent,
@@ -304,6 +314,7 @@ impl<'r> Told<'r> {
             quiet: run.quiet,
             bits: run.bits,
             graph: run.graph.as_ref(),
+            one: run.one.clone(),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | all of a run in the simulator, for commands and other programs | [`pipeline`] |
 //! | what a private task and a learned graph add | [`private`], [`learned`] |
-//! | one run in the simulator, and what it is compared with | [`simulate`], [`train`], [`measure`], [`score`], [`baselines`], [`sweep`] |
+//! | one run in the simulator, and what it is compared with | [`simulate`], [`train`], [`measure`], [`one_model`], [`score`], [`baselines`], [`sweep`] |
 //! | what is known before a run | [`outlook`], [`budget`] |
 //! | what may be told of a run, and what it leaves | [`facts`], [`artefacts`], [`run_folder`], [`ledger_file`], [`epsilon`] |
 //! | one agent of a task on a real network | [`peer`] |
@@ -19,6 +19,7 @@ pub mod facts;
 pub mod learned;
 pub mod ledger_file;
 pub mod measure;
+pub mod one_model;
 pub mod outlook;
 pub mod peer;
 pub mod pipeline;

@@ -16,7 +16,7 @@ use sottovoce_report::training::Sweep;
 use sottovoce_task::error::Mistake;
 use sottovoce_task::folder::Folder;
 use sottovoce_task::load::{Loaded, load};
-use sottovoce_task::task::{Statistic, Task};
+use sottovoce_task::task::{Statistic, Task, Yields};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -71,7 +71,7 @@ pub struct Outcome {
 
 /// What an algorithm yielded: what its description says.
 pub enum Yielded {
-    /// A model for each agent.
+    /// A model for each agent, or one for all.
     Models {
         /// The run itself.
         run: Box<Trained>,
@@ -158,7 +158,7 @@ fn estimate(
 
 /// The pictures of a private run that need more runs; none for others.
 fn other_budgets(loaded: &Loaded, run: &Trained, threads: usize, watch: &mut Watch<'_>) -> Result<Option<Sweep>, Halt> {
-    if loaded.task.privacy.is_none() {
+    if loaded.task.privacy.is_none() || loaded.task.algorithm.yields == Yields::OneModel {
         return Ok(None);
     }
     let swept = |watch: &mut dyn FnMut(News<'_>) -> ControlFlow<()>| {

@@ -1,12 +1,13 @@
 //! One run of a task in the simulator.
 
 use crate::learned;
+use crate::one_model::OneModel;
 use crate::private;
 use crate::score::{mean_and_deviation, scores};
 pub use crate::simulate::{Figure, Halt, Progress};
 use crate::simulate::{Ran, Setup};
 use sottovoce_algorithms::personal::boosting::Bits;
-use sottovoce_algorithms::{Problem, boosting};
+use sottovoce_algorithms::{Problem, boosting, objective};
 use sottovoce_core::{Algorithm, Graph, PeerId, Rows};
 use sottovoce_privacy::Ledger;
 use sottovoce_report::training::Sample;
@@ -14,7 +15,7 @@ use sottovoce_sim::{Counters, Simulation};
 use sottovoce_task::algorithms::{self, Access, Visitor, with_algorithm};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::{Description, GraphSource, Learned, Leaves};
+use sottovoce_task::task::{Description, GraphSource, Learned, Leaves, Yields};
 use std::ops::ControlFlow;
 
 /// What a run came to.
@@ -26,6 +27,8 @@ pub struct Trained {
     pub name: String,
     /// One row per agent: what it broadcast last, or would.
     pub models: Rows,
+    /// The model that they have in common, where the algorithm yields one and somebody holds it.
+    pub one: Option<OneModel>,
     /// One ledger per agent.
     pub ledgers: Vec<Ledger>,
     /// Measurements, from the start to the end.
@@ -87,13 +90,15 @@ impl Visitor for Train<'_> {
         let mut ruler = Ruler::new(loaded);
         let data = |id| (access.data)(loaded, id);
         let Ran { simulation, samples, start, seconds, quiet } =
-            setup.run(algorithm, data, |simulation| ruler.measure(simulation, &access), watch)?;
+            setup.run(algorithm, data, |simulation| ruler.measure(simulation, &access, which), watch)?;
         let models = simulation.models();
+        let one = one_model(&simulation, &access, which);
         let scores_of = |models: &Rows| match &loaded.test {
             None => vec![None; problem.agents()],
             Some(test) => scores(problem.loss, test, models),
         };
-        let home = task.privacy.and_then(|privacy| privacy.home).filter(|_| which.leaves != Leaves::Nothing);
+        let personal = which.yields == Yields::ModelPerAgent && which.leaves != Leaves::Nothing;
+        let home = task.privacy.and_then(|privacy| privacy.home).filter(|_| personal);
         let home = match home {
             None => None,
             Some(home) => {
@@ -111,8 +116,11 @@ impl Visitor for Train<'_> {
                 Some(HomeModels { scores: scores_of(&models), models })
             }
         };
-        let mut scores = scores_of(&models);
-        if task.privacy.is_some() && which.leaves != Leaves::Nothing {
+        let mut scores = match &one {
+            Some(one) => scores_of(&one.for_everyone()),
+            None => scores_of(&models),
+        };
+        if task.privacy.is_some() && personal {
             // An agent that sends nothing has no model that others could see.
             for id in (0..agents as u32).map(PeerId).filter(|&id| problem.graph.peers(id).is_empty()) {
                 scores[id.index()] = None;
@@ -130,6 +138,7 @@ impl Visitor for Train<'_> {
             home,
             scores,
             models,
+            one,
             ledgers: (0..agents as u32).map(|id| simulation.ledger(PeerId(id)).clone()).collect(),
             samples,
             counters: simulation.counters().clone(),
@@ -187,21 +196,43 @@ impl<'a> Ruler<'a> {
         &mut self,
         simulation: &Simulation<'w, A, D>,
         access: &Access<A>,
+        which: &Description,
     ) -> (Sample, Option<Figure>) {
-        let (loaded, models, counters) = (self.loaded, simulation.models(), simulation.counters());
-        let of_test = |test| mean_and_deviation(&scores(loaded.problem.loss, test, &models));
+        let (loaded, counters) = (self.loaded, simulation.counters());
+        let (models, one) = (simulation.models(), one_model(simulation, access, which));
+        let everyones = one.as_ref().map(OneModel::for_everyone);
+        let of_test =
+            |test| mean_and_deviation(&scores(loaded.problem.loss, test, everyones.as_ref().unwrap_or(&models)));
         let score = loaded.test.as_ref().and_then(of_test);
+        let objective = match (&one, which.yields) {
+            (one, Yields::OneModel) => one.as_ref().map(|one| objective::common_value(&loaded.problem, &one.model)),
+            _ => self.objective(&models, learned_graph(simulation, access, loaded.problem.agents())),
+        };
         let sample = Sample {
             wakes: counters.wakes,
             vectors_sent: counters.vectors_sent,
             bytes_sent: counters.bytes_sent,
-            objective: self.objective(&models, learned_graph(simulation, access, loaded.problem.agents())),
+            objective,
             score_mean: score.map(|(mean, _)| mean),
             score_std: score.map(|(_, deviation)| deviation),
         };
         let figure = sample.score_mean.map(Figure::Score).or(sample.objective.map(Figure::Objective));
         (sample, figure)
     }
+}
+
+/// The model that agents have in common at the moment, where the algorithm yields one.
+fn one_model<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
+    simulation: &Simulation<'w, A, D>,
+    access: &Access<A>,
+    which: &Description,
+) -> Option<OneModel> {
+    if which.yields != Yields::OneModel {
+        return None;
+    }
+    let models = simulation.models();
+    let steps = |id: u32| access.steps_of(simulation.state(PeerId(id)));
+    OneModel::of(&models, &(0..models.count() as u32).map(steps).collect::<Vec<_>>())
 }
 
 /// The graph of the moment, where it is learned.

@@ -188,7 +188,7 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
 
     key("model", Kind::Table, "all defaults", "The objective."),
     key("model.loss", Kind::Choice(&["logistic", "squared", "smoothed-hinge", "hinge"]), "`\"logistic\"`", "Labels are -1 and 1 (or 0 and 1), for the squared loss any number. \"hinge\" is not smooth: not with coordinate-descent."),
-    key("model.regularization", Kind::NumberOr(FROM_0, "1/m"), "`\"1/m\"`", "lambda_i: a number, or one over the agent's number of points."),
+    key("model.regularization", Kind::NumberOr(FROM_0, "1/m"), "`\"1/m\"`; 0 where all learn one model", "lambda_i: a number, or one over the agent's number of points."),
     key("model.trade-off", Kind::Number(ABOVE_0), "1.0; 5.0 for coordinate-descent with a learned graph", "mu: the weight of the agents' own losses against the agreement with their neighbours."),
     key("model.intercept", Kind::Switch, "`false`", "Appends a constant feature, after normalizing."),
     key("model.constant", Kind::Number(ABOVE_0), "1", "That feature, with intercept = true. The larger, the less regularization and differences between neighbours weigh on intercepts: for agents that differ most in how many of their labels are 1."),

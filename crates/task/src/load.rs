@@ -4,7 +4,7 @@ use crate::boosted::boosted;
 use crate::error::{Mistake, quote};
 pub use crate::loaded::Loaded;
 use crate::rows::Names;
-use crate::task::{GraphSource, Statistic, Task};
+use crate::task::{GraphSource, Statistic, Task, Yields};
 use crate::{data, graph, known};
 use std::path::Path;
 
@@ -38,7 +38,10 @@ pub fn load_without(task: &Task, is_void: &dyn Fn(&[u8]) -> bool) -> Result<Load
     let mut task = task.clone();
     match &mut task.statistic {
         Some(statistic) => complete(statistic, &prepared.feature_names, names.len(), &task.source)?,
-        None => drop(task.model.points_max.get_or_insert(prepared.train.largest() as u64)),
+        None if task.algorithm.yields == Yields::ModelPerAgent => {
+            task.model.points_max.get_or_insert(prepared.train.largest() as u64);
+        }
+        None => (),
     }
     if let GraphSource::Knn { neighbours } = &mut task.graph.source {
         neighbours.get_or_insert(graph::default_neighbours(names.len()));

@@ -4,7 +4,7 @@ use crate::data::{Prepared, RecordNames};
 use crate::error::Mistake;
 use crate::known::Known;
 use crate::plan;
-use crate::task::{GraphSource, Model, Observer, Sizes, Task};
+use crate::task::{GraphSource, Model, Observer, Sizes, Task, Yields};
 use serde::Serialize;
 use sottovoce_algorithms::{Dataset, Loss, Observations, Problem, Regularization};
 use sottovoce_core::{Graph, PeerId};
@@ -52,8 +52,9 @@ impl Loaded {
     ) -> Result<Self, Mistake> {
         let Prepared { train: data, test, feature_names, records } = prepared;
         let Model { loss, regularization, trade_off, points_max, .. } = task.model;
-        // A statistic has no confidences.
-        let points_max = if task.statistic.is_some() { Some(1) } else { points_max };
+        // Only personal models have confidences.
+        let personal = task.algorithm.yields == Yields::ModelPerAgent;
+        let points_max = if personal { points_max } else { Some(1) };
         let points_max = points_max.expect("whoever assembles a task has filled it in") as f64;
         let problem = Problem { data, graph, loss, regularization, trade_off, points_max };
         let plan = match &task.privacy {
@@ -105,7 +106,7 @@ impl Loaded {
             );
         }
         let Problem { loss, regularization, .. } = self.problem;
-        let linear = self.plain.is_none() && self.task.statistic.is_none();
+        let linear = self.plain.is_none() && self.task.algorithm.yields == Yields::ModelPerAgent;
         (linear && loss == Loss::Logistic && regularization == Regularization::Constant(0.0)).then_some(
             "model.regularization = 0 with the logistic loss: where classes can be separated, models grow without bound",
         )

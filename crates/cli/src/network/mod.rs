@@ -12,7 +12,7 @@ use sottovoce_net::disk::make_private_folder;
 use sottovoce_report::plot::number;
 use sottovoce_report::training::bound_or_infinity;
 use sottovoce_run::artefacts::{Command, names};
-use sottovoce_run::facts::{GUARANTEE_IN_WORDS, Origin, PublicFacts, Traffic};
+use sottovoce_run::facts::{Origin, PublicFacts, Traffic};
 use sottovoce_run::peer::{BUDGET_FOLDER, Gathered, PEER_FILE, PeerFile, Share, Tally, check_task, shares};
 use sottovoce_run::run_folder::{ModelFigures, Summary, Yielded};
 use sottovoce_run::train::Halt;
@@ -298,6 +298,7 @@ fn gather(folders: &[PathBuf], reveal: bool) -> Result<Vec<Gathered>, Mistake> {
             None => Gathered::default(),
             Some(kept) => Gathered {
                 model: kept.told,
+                steps: kept.recalled.steps,
                 links: kept.recalled.links,
                 bits: kept.recalled.bits,
                 ledger: kept.ledger,
@@ -316,7 +317,7 @@ fn tell(summary: &Summary, facts: &PublicFacts, arguments: &Arguments) -> String
         }
     };
     match &summary.yielded {
-        Yielded::Models(figures) => text += &tell_models(summary, figures),
+        Yielded::Models(figures) => text += &tell_models(summary, figures, &facts.guarantee()),
         Yielded::Estimate(_) => {
             text += &format!("\n{}\n{}", estimates(summary), spent(summary, &facts.guarantee(), ""));
         }
@@ -327,7 +328,7 @@ fn tell(summary: &Summary, facts: &PublicFacts, arguments: &Arguments) -> String
     )
 }
 
-fn tell_models(summary: &Summary, figures: &ModelFigures) -> String {
+fn tell_models(summary: &Summary, figures: &ModelFigures, guarantee: &str) -> String {
     let mut text = format!(
         "\n{} wakes, {} vectors, {} sent, {}; epsilon = {} at delta = {}{}.",
         number::count(summary.wakes),
@@ -336,16 +337,14 @@ fn tell_models(summary: &Summary, figures: &ModelFigures) -> String {
         number::seconds(summary.seconds),
         bound_or_infinity(summary.epsilon.into()),
         number::bound(summary.delta),
-        summary.unit.map_or(String::new(), |_| format!(", {GUARANTEE_IN_WORDS}")),
+        summary.unit.map_or(String::new(), |_| format!(", {guarantee}")),
     );
     if let Some(scores) = figures.accuracy.or(figures.rmse) {
         let what = if figures.accuracy.is_some() { "accuracy" } else { "RMSE" };
         let home = scores.home_mean.map_or(String::new(), |home| format!(", {} at home", number::score(home)));
-        text += &format!(
-            "\nRevealed, NOT private: mean test {what} {} alone, {} as told{home}.",
-            scores.local_mean.map_or("-".to_owned(), number::score),
-            number::score(scores.mean)
-        );
+        let alone = scores.local_mean.map_or(String::new(), |alone| format!(" {} alone,", number::score(alone)));
+        text +=
+            &format!("\nRevealed, NOT private: mean test {what}{alone} {} as told{home}.", number::score(scores.mean));
     }
     text
 }

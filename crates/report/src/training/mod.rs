@@ -23,9 +23,6 @@ pub use words::headline;
 
 use crate::page::{HEIGHT, Origins, Picture, TALL, WIDTH};
 
-/// For what unit and against which observer every guarantee of this version holds, in a sentence.
-pub const GUARANTEE_IN_WORDS: &str = "for one record replaced by another, against everyone";
-
 /// Where the noise and the numbers of a run come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {

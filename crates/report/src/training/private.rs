@@ -1,7 +1,7 @@
 //! What a private run adds to a report: the budget and what was spent, and scores against epsilon and against updates.
 
 use super::sweep::{Point, Sweep};
-use super::{GUARANTEE_IN_WORDS, HEIGHT, Origin, Picture, Report, WIDTH, finite};
+use super::{HEIGHT, Origin, Picture, Report, WIDTH, finite};
 use crate::plot::number::{self, NONE};
 use crate::plot::{Axis, Chart, Dot, Ink, Stroke, escape};
 use std::fmt::Write;
@@ -29,6 +29,8 @@ pub struct PrivateRun {
     pub accountant: String,
     /// The epsilon of the agent that spent most, by each accountant.
     pub spent: Vec<(String, f64)>,
+    /// For whose replacement and against whom it holds, in a sentence.
+    pub guarantee: String,
     /// The plan, in a sentence.
     pub plan: String,
     /// What a careful reader should know.
@@ -128,10 +130,11 @@ pub(super) fn section(private: &PrivateRun) -> String {
     let spent = private.spent.iter().find(|(name, _)| name == accountant).map_or(f64::NAN, |(_, spent)| *spent);
     let _ = writeln!(
         out,
-        "<p>Each agent has a budget of <b>epsilon = {}</b> at delta = {}, {GUARANTEE_IN_WORDS}. The one that spent most spent \
+        "<p>Each agent has a budget of <b>epsilon = {}</b> at delta = {}, {}. The one that spent most spent \
          <b>{}</b>, by the accountant that the task names ({}). {}</p>",
         number::bound(*epsilon),
         number::bound(*delta),
+        escape(&private.guarantee),
         bound_or_infinity(spent),
         escape(accountant),
         escape(&private.plan)

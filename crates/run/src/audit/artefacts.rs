@@ -394,7 +394,7 @@ impl Neighbour<'_> {
                 self.find(Flaw::FilesMove, &format!("{name} writes another {file}"));
             }
             // Numbers are releases; whose they are, and how many, is not.
-            if file == "models.csv" && outline(bytes) != outline(other) {
+            if matches!(file.as_str(), "models.csv" | "model.csv") && outline(bytes) != outline(other) {
                 self.find(Flaw::ShapeMoves, &format!("{name} writes other rows in {file}"));
             }
         }

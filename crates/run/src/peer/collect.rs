@@ -3,9 +3,11 @@
 
 use crate::facts::{Origin, PublicFacts, Told, Traffic};
 use crate::learned::graph_of;
+use crate::one_model::OneModel;
 use crate::run_folder::{self, Summary};
 use crate::score::{mean_and_deviation, scores};
 use crate::train::{self, Halt, HomeModels, Ruler, Trained};
+use sottovoce_algorithms::objective;
 use sottovoce_algorithms::personal::{boosting::Bits, graph::Links};
 use sottovoce_core::{Graph, PeerId, Reject, Rows};
 use sottovoce_privacy::Ledger;
@@ -15,6 +17,7 @@ use sottovoce_task::algorithms::local;
 use sottovoce_task::error::Mistake;
 use sottovoce_task::folder::Folder;
 use sottovoce_task::load::Loaded;
+use sottovoce_task::task::Yields;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -23,6 +26,8 @@ use std::ops::ControlFlow;
 pub struct Gathered {
     /// What it told its neighbours last; none if it told them nothing.
     pub model: Option<Vec<f64>>,
+    /// How many steps that model has been through, where all learn one.
+    pub steps: u64,
     /// The weights that it holds, where the graph is learned.
     pub links: Option<Links>,
     /// The bits that it has sent, where papers count bits.
@@ -85,6 +90,7 @@ pub fn write(
         quiet: tally.quiet,
         bits: train::sum_of_bits(gathered.iter().map(|peer| peer.bits)),
         graph: graph.as_ref(),
+        one: one_model(facts, gathered, &models),
     };
     if let Some(statistic) = &facts.statistic {
         return run_folder::write_told_estimates(folder, facts, statistic, &told, vec![command]);
@@ -92,7 +98,7 @@ pub fn write(
     let Some(loaded) = reveal else { return run_folder::write_told(folder, facts, &told, vec![command]) };
     let trained = revealed(facts, &told, loaded, gathered);
     let alone =
-        match *loaded.task.algorithm == local::DESCRIPTION {
+        match *loaded.task.algorithm == local::DESCRIPTION || facts.algorithm.yields == Yields::OneModel {
             true => None,
             false => Some(train::train(loaded, &local::DESCRIPTION, 1, &mut |_| ControlFlow::Continue(())).map_err(
                 |halt| match halt {
@@ -123,10 +129,16 @@ fn revealed(facts: &PublicFacts, told: &Told<'_>, loaded: &Loaded, gathered: &[G
         None => vec![None; facts.agents()],
     };
     let mut samples: Vec<Sample> = told.traffic.iter().map(|&traffic| traffic.into()).collect();
-    let model_scores = scores_of(told.models);
+    let model_scores = match &told.one {
+        Some(one) => scores_of(&one.for_everyone()),
+        None => scores_of(told.models),
+    };
     if let Some(last) = samples.last_mut() {
         let score = mean_and_deviation(&model_scores);
-        last.objective = Ruler::new(loaded).objective(told.models, told.graph.cloned());
+        last.objective = match &told.one {
+            Some(one) => Some(objective::common_value(&loaded.problem, &one.model)),
+            None => Ruler::new(loaded).objective(told.models, told.graph.cloned()),
+        };
         (last.score_mean, last.score_std) = (score.map(|(mean, _)| mean), score.map(|(_, std)| std));
     }
     let homes =
@@ -137,6 +149,7 @@ fn revealed(facts: &PublicFacts, told: &Told<'_>, loaded: &Loaded, gathered: &[G
         home: homes.map(|homes| HomeModels { scores: scores_of(&homes), models: homes }),
         scores: model_scores,
         models: told.models.clone(),
+        one: told.one.clone(),
         ledgers: told.ledgers.to_vec(),
         samples,
         counters: told.counters.clone(),
@@ -147,6 +160,13 @@ fn revealed(facts: &PublicFacts, told: &Told<'_>, loaded: &Loaded, gathered: &[G
         bits: told.bits,
         graph: told.graph.cloned(),
     }
+}
+
+/// The model that peers have in common, where all learn one and somebody told it.
+fn one_model(facts: &PublicFacts, gathered: &[Gathered], models: &Rows) -> Option<OneModel> {
+    let steps = |peer: &Gathered| peer.model.as_ref().map(|_| peer.steps);
+    let steps: Vec<Option<u64>> = gathered.iter().map(steps).collect();
+    (facts.algorithm.yields == Yields::OneModel).then(|| OneModel::of(models, &steps)).flatten()
 }
 
 /// The weights that the peers hold. One that has not begun has none.

@@ -7,7 +7,7 @@ use sottovoce_core::{Algorithm, CannotResume, Coin, Cx, Neighbours, Outbox, Peer
 use sottovoce_privacy::{Gate, Ledger, Secrets, Simulated};
 use sottovoce_task::algorithms::{Access, Visitor, with_algorithm};
 use sottovoce_task::error::Mistake;
-use sottovoce_task::task::Leaves;
+use sottovoce_task::task::{Description, Leaves, Yields};
 
 /// What a store holds of the agent itself.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,8 @@ pub struct Recalled {
     pub model: Vec<f64>,
     /// Whether the agent knows what its model says: an estimate may be yet to come.
     pub knows: bool,
+    /// How many steps its model has been through, where all learn one.
+    pub steps: u64,
     /// The weights that it has learned, where the graph is.
     pub links: Option<Links>,
     /// Whom it works with, where letters tell models and home models need them.
@@ -59,14 +61,15 @@ pub struct HeardNeighbour<'s> {
 
 impl PeerTask {
     /// What this peer has told others last, so that everyone may have it; none if it told nothing. A private peer tells its posts, or, where the
-    /// graph is learned, its model to whoever asks; without privacy letters tell the model, too. An estimate is everyone's who knows it. Who learns
-    /// alone tells nothing.
+    /// graph is learned, its model to whoever asks; without privacy letters tell the model, too. An estimate, and one model for all, is everyone's who
+    /// knows it. Who learns alone tells nothing.
     pub fn told_model(&self, saved: Saved<'_>, heard: &[HeardNeighbour<'_>]) -> Result<Option<Vec<f64>>, Mistake> {
         let task = &self.loaded.task;
         if task.algorithm.leaves == Leaves::Nothing {
             return Ok(None);
         }
-        if task.privacy.is_some() && !lists_everyone(task) {
+        let personal = task.algorithm.yields == Yields::ModelPerAgent;
+        if task.privacy.is_some() && personal && !lists_everyone(task) {
             return Ok(saved.post.map(<[f64]>::to_vec));
         }
         let recalled = self.recall(saved, heard)?;
@@ -85,7 +88,9 @@ impl PeerTask {
     pub fn home_model(&self, saved: Saved<'_>, heard: &[HeardNeighbour<'_>]) -> Result<Option<Vec<f64>>, Mistake> {
         let loaded = &self.loaded;
         let home = loaded.task.privacy.and_then(|privacy| privacy.home);
-        let Some(home) = home.filter(|_| loaded.task.algorithm.leaves != Leaves::Nothing) else { return Ok(None) };
+        let Description { leaves, yields, .. } = *loaded.task.algorithm;
+        let personal = leaves != Leaves::Nothing && yields == Yields::ModelPerAgent;
+        let Some(home) = home.filter(|_| personal) else { return Ok(None) };
         let home = home.check().map_err(|error| Mistake::file(&loaded.task.source, error.to_string()))?;
         let peers = loaded.problem.graph.peers(self.me);
         let mut sizes = vec![0; loaded.names.len()];
@@ -178,6 +183,7 @@ impl Visitor for Recall<'_> {
         Ok(Recalled {
             model: algorithm.model(&state, posted).to_vec(),
             knows: access.knows.is_none_or(|knows| knows(&state)),
+            steps: access.steps_of(&state).unwrap_or(0),
             links: access.links.map(|links| links(&state).clone()),
             correspondents: access.heard.map(|heard| heard(&state).into_iter().map(owned).collect()),
             bits: access.bits.map(|bits| bits(&state)),

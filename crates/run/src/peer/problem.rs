@@ -10,7 +10,7 @@ use sottovoce_task::error::{Mistake, quote};
 use sottovoce_task::known::Known;
 use sottovoce_task::load::{Loaded, in_its_own_features};
 use sottovoce_task::rows::{At, Names, Place};
-use sottovoce_task::task::{GraphSource, Points, Schedule, Task, Test, Unit};
+use sottovoce_task::task::{GraphSource, Points, Schedule, Task, Test, Unit, Yields};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -148,7 +148,7 @@ pub fn check_task(task: &Task) -> Result<(), Mistake> {
     if let Some(what) = refuses(task) {
         return refuse(what);
     }
-    if task.model.points_max.is_none() && task.statistic.is_none() {
+    if task.model.points_max.is_none() && task.algorithm.yields == Yields::ModelPerAgent {
         return refuse(
             "model.points-max is missing, and no peer knows the largest number of points; accepted for peers: \
              model.points-max = a number that all agree on",

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `models.csv` | `agent,theta_0,...`: what each agent broadcast last, or would |
+//! | `model.csv` | one row below the names of its features, in the place of these where all learn one model |
 //! | `estimates.csv` | `agent,estimate` or `agent,estimate_0,...`, in the place of models where a statistic is measured |
 //! | `home.csv` | the same shape: what each agent keeps for itself; private runs only |
 //! | `metrics.csv` | `wakes,vectors_sent,bytes_sent,objective,score_mean,score_std` over the run |
@@ -27,6 +28,7 @@ pub use summary::{
 
 use crate::facts::{PublicFacts, Told};
 use crate::ledger_file::{self, Header};
+use crate::one_model::OneModel;
 use crate::train::Trained;
 use sha2::{Digest, Sha256};
 use sottovoce_core::{Graph, PeerId, Rows};
@@ -36,7 +38,7 @@ use sottovoce_task::error::Mistake;
 use sottovoce_task::folder::Folder;
 use sottovoce_task::input::edges_to_csv;
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::Task;
+use sottovoce_task::task::{Task, Yields};
 use std::fmt::Write as _;
 
 /// Writes the run directory of a simulated run: everything about it, exact data included. `runs` are the runs to compare, the run itself
@@ -132,7 +134,10 @@ fn write_exact(
 
 /// The files that hold what was told: models, the learned graph, the ledger, the task.
 fn write_released(folder: &Folder, facts: &PublicFacts, told: &Told<'_>) -> Result<(), Mistake> {
-    folder.write("models.csv", models_csv(facts, told.models, &told.is_told))?;
+    match facts.algorithm.yields {
+        Yields::OneModel => folder.write("model.csv", model_csv(facts, told.one.as_ref()))?,
+        _ => folder.write("models.csv", models_csv(facts, told.models, &told.is_told))?,
+    }
     if let Some(graph) = told.graph {
         folder.write("edges.csv", edges_csv(&facts.names, graph))?;
     }
@@ -205,6 +210,21 @@ fn digest(parts: &[&[u8]]) -> String {
 /// Models of the agents that are shown, as csv.
 fn models_csv(facts: &PublicFacts, models: &Rows, shown: &[bool]) -> Vec<u8> {
     rows_csv(facts, (0..facts.dimension).map(|k| format!("theta_{k}")), models, shown)
+}
+
+/// One model below the names of its features, as csv; the names alone where nobody has it.
+fn model_csv(facts: &PublicFacts, one: Option<&OneModel>) -> Vec<u8> {
+    let mut csv = csv::WriterBuilder::new().from_writer(Vec::new());
+    let written = (|| {
+        csv.write_record(&facts.feature_names)?;
+        if let Some(one) = one {
+            csv.write_record(one.model.iter().map(f64::to_string))?;
+        }
+        csv.flush()?;
+        Ok::<_, csv::Error>(())
+    })();
+    written.expect("memory can be written");
+    csv.into_inner().expect("memory can be written")
 }
 
 /// One row for each of the agents that are shown, as csv.

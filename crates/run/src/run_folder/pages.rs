@@ -12,7 +12,7 @@ use sottovoce_report::page::Origins;
 use sottovoce_report::plot::number;
 use sottovoce_report::training::{self, AgentScore, Curve, LearnedGraph, PrivateRun, Report, Row, Sweep, VoidRecords};
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::AccountantName;
+use sottovoce_task::task::{AccountantName, Yields};
 
 /// Up to this many unknowns the report computes the optimum by a central solver, to show how far the run is from it.
 const OPTIMUM_UNKNOWNS_MAX: usize = 20_000;
@@ -36,7 +36,11 @@ pub(super) fn of_told(facts: &PublicFacts, told: &Told<'_>, commands: Vec<String
         bound: None,
         optimum: None,
         agents: facts.names.iter().zip(&facts.points).map(agent).collect(),
-        edges: told.graph.unwrap_or(&facts.graph).edges().map(|(a, b, weight)| (a.0, b.0, weight)).collect(),
+        // Where everyone writes to everyone there is nothing to see.
+        edges: match facts.algorithm.everyone {
+            true => Vec::new(),
+            false => told.graph.unwrap_or(&facts.graph).edges().map(|(a, b, weight)| (a.0, b.0, weight)).collect(),
+        },
         learned: told.graph.map(|graph| learned_graph(facts, graph)),
         in_bits: told.graph.is_some() || told.bits.is_some(),
         table: vec![Row {
@@ -96,6 +100,7 @@ fn private_run(facts: &PublicFacts, told: &Told<'_>, summary: &Summary) -> Optio
         delta: summary.delta,
         accountant: accounting.accountant.to_owned(),
         spent: AccountantName::ALL.map(|by| (by.name().to_owned(), accounting.epsilon[by.name()].into())).to_vec(),
+        guarantee: facts.guarantee(),
         plan: facts.plan_in_words.clone().unwrap_or_default(),
         warnings: accounting.warnings.clone(),
         home: false,
@@ -195,7 +200,8 @@ fn optimum(loaded: &Loaded) -> Option<f64> {
     let problem = &loaded.problem;
     let small = problem.agents() * problem.dimension() <= OPTIMUM_UNKNOWNS_MAX
         && problem.data.len() * problem.dimension() <= OPTIMUM_NUMBERS_MAX;
-    let linear = loaded.plain.is_none() && loaded.edge_count().is_some();
+    let personal = loaded.task.algorithm.yields == Yields::ModelPerAgent;
+    let linear = personal && loaded.plain.is_none() && loaded.edge_count().is_some();
     (small && linear && problem.loss.smoothness().is_some())
         .then(|| objective::value(problem, &central::minimum(problem)))
 }

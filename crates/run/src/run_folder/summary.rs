@@ -13,7 +13,7 @@ use sottovoce_algorithms::personal::boosting::Bits;
 use sottovoce_core::Graph;
 use sottovoce_privacy::{Accountant, Sum};
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::{Leaves, Statistic};
+use sottovoce_task::task::{Leaves, Statistic, Yields};
 use std::collections::BTreeMap;
 
 /// The figures of a run.
@@ -78,12 +78,18 @@ pub enum Yielded {
 /// The figures of models.
 #[derive(Clone, Debug, Serialize)]
 pub struct ModelFigures {
-    /// Q at the last models.
+    /// Q at the last models; where all learn one, the mean of the agents' own losses of it.
     pub objective: Option<f64>,
     /// p.
     pub dimension: usize,
     /// Vectors sent over edges, the start's exchange included.
     pub vectors_sent: u64,
+    /// How many agents hold the one model that all learn; only where they do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holders: Option<u64>,
+    /// How far two of these are apart at most, in any coordinate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub models_spread: Option<f64>,
     /// How many of the vectors were sent before the first wake.
     pub start_vectors: u64,
     /// How many of the bytes.
@@ -214,7 +220,7 @@ pub struct GraphFigures {
 }
 
 /// Scores over the agents that have test points.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Scores {
     /// Of the models.
     pub mean: f64,
@@ -256,6 +262,8 @@ impl Summary {
             objective: None,
             dimension: facts.dimension,
             vectors_sent: told.counters.vectors_sent,
+            holders: told.one.as_ref().map(|one| one.is_holder.iter().filter(|is| **is).count() as u64),
+            models_spread: told.one.as_ref().map(|one| one.spread),
             start_vectors: told.start.vectors_sent,
             start_bytes: told.start.bytes_sent,
             accuracy: None,
@@ -385,6 +393,9 @@ impl Summary {
 
 fn scores(run: &Trained, alone: Option<&Trained>, classification: bool) -> Option<Scores> {
     let (mean, std) = mean_and_deviation(&run.scores)?;
+    if run.algorithm.yields == Yields::OneModel {
+        return Some(Scores { mean, std, ..Scores::default() });
+    }
     let alone = alone.map_or(&run.scores, |alone| &alone.scores);
     let (agents_gain, agents_lose) = gains_and_losses(alone, &run.scores, classification);
     let home = run.home.as_ref().map(|home| &home.scores[..]);

@@ -27,6 +27,8 @@ pub struct Access<A: Algorithm> {
     pub bits: Option<fn(&A::State) -> Bits>,
     /// Whether an agent knows what its model says; where there is none, everyone does.
     pub knows: Option<fn(&A::State) -> bool>,
+    /// How many steps its model has been through, where all learn one; where there is none, as many as everyone's.
+    pub steps: Option<fn(&A::State) -> u64>,
 }
 
 /// Neighbours, their weights and their models.
@@ -35,13 +37,22 @@ pub type HeardModels<'s> = Vec<(PeerId, f64, Option<&'s [f64]>)>;
 impl<A: for<'d> Algorithm<Data<'d> = Observations<'d>>> Access<A> {
     /// Of an algorithm that measures a statistic of rows, and of whose states nothing is read.
     pub fn to_rows() -> Self {
-        Access { data: Loaded::observations, links: None, heard: None, bits: None, knows: None }
+        Access { data: Loaded::observations, links: None, heard: None, bits: None, knows: None, steps: None }
     }
 }
 
 impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Access<A> {
     /// Of an algorithm whose agents have points, and of whose states nothing is read.
     pub fn to_points() -> Self {
-        Access { data: |loaded, agent| loaded.problem.shard(agent), links: None, heard: None, bits: None, knows: None }
+        let (links, heard, bits, knows, steps) = (None, None, None, None, None);
+        Access { data: |loaded, agent| loaded.problem.shard(agent), links, heard, bits, knows, steps }
+    }
+}
+
+impl<A: Algorithm> Access<A> {
+    /// How many steps an agent's model has been through; none if it does not know what its model says.
+    pub fn steps_of(&self, state: &A::State) -> Option<u64> {
+        let knows = self.knows.is_none_or(|knows| knows(state));
+        knows.then(|| self.steps.map_or(0, |steps| steps(state)))
     }
 }

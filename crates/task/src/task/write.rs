@@ -3,6 +3,7 @@
 use super::config::*;
 use super::{
     Boosting, Bounds, GraphSource, Home, Learned, Losses, Predictors, Privacy, Statistic, Task, Test, Threshold, Warm,
+    Yields,
 };
 use crate::error::Mistake;
 use crate::input::InputFile;
@@ -66,6 +67,7 @@ impl Task {
     fn config(&self, path: &mut dyn FnMut(&InputFile) -> Result<String, Mistake>) -> Result<Config, Mistake> {
         let data = self.data_config(path)?;
         let faults = &self.faults;
+        let personal = self.algorithm.yields == Yields::ModelPerAgent;
         Ok(Config {
             name: Some(self.name.clone()),
             algorithm: Some(self.algorithm.name.to_owned()),
@@ -78,11 +80,12 @@ impl Task {
                     Regularization::Constant(lambda) => NumberOrWord::Number(lambda),
                     Regularization::OneOverPoints => NumberOrWord::Word("1/m".to_owned()),
                 }),
-                trade_off: Some(self.model.trade_off),
+                trade_off: personal.then_some(self.model.trade_off),
                 intercept: Some(self.model.intercept.is_some()),
                 constant: self.model.intercept,
                 points_max: self.model.points_max,
                 start: match self.model.start {
+                    _ if !personal => None,
                     _ if self.privacy.is_some_and(|privacy| privacy.warm.is_some()) => Some(Start::Warm),
                     _ if self.algorithm.boosts => None,
                     super::Start::Local => Some(Start::Local),

@@ -38,7 +38,7 @@ pub(super) fn resolve(
     let statistic = statistic::resolve(&mut config, algorithm, lines, algorithms)?;
     let model_config = config.model.unwrap_or_default();
     let (start, trade_off) = (model_config.start, model_config.trade_off);
-    let mut model = model(model_config, config.privacy.is_some(), lines)?;
+    let mut model = model(model_config, algorithm, config.privacy.is_some(), lines)?;
     let data = data(required(config.data, "data", lines)?, &paths)?;
     let graph_config = match (algorithm.everyone, config.graph) {
         (true, Some(_)) => {
@@ -171,14 +171,26 @@ pub(super) fn required<T>(value: Option<T>, key: &str, lines: &Lines<'_>) -> Res
     })
 }
 
-fn model(config: ModelConfig, private: bool, lines: &Lines<'_>) -> Result<Model, Mistake> {
-    let regularization = match config.regularization.and_then(|written| written.number()) {
-        Some(lambda) => Regularization::Constant(lambda),
-        None => Regularization::OneOverPoints,
+fn model(config: ModelConfig, algorithm: &Description, private: bool, lines: &Lines<'_>) -> Result<Model, Mistake> {
+    let personal = algorithm.yields != Yields::OneModel;
+    let given = [
+        (config.trade_off.is_some(), "model.trade-off"),
+        (config.points_max.is_some(), "model.points-max"),
+        (config.start.is_some(), "model.start"),
+    ];
+    if let Some((_, key)) = given.into_iter().find(|(given, _)| *given && !personal) {
+        let what = format!("{key} is about models of agents' own, and {} learns one for all", algorithm.name);
+        return Err(lines.mistake(key, format!("{what}; accepted: no {key}")));
+    }
+    let regularization = match config.regularization {
+        Some(written) => written.number().map_or(Regularization::OneOverPoints, Regularization::Constant),
+        None if personal => Regularization::OneOverPoints,
+        None => Regularization::Constant(0.0),
     };
     let start = match config.start {
         // A private run starts at zero, or at its warm start; `privacy::resolve` refuses local models.
         _ if private => Start::Zero,
+        None if !personal => Start::Zero,
         None | Some(config::Start::Local) => Start::Local,
         Some(config::Start::Zero) => Start::Zero,
         Some(config::Start::Warm) => {
