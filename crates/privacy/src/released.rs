@@ -14,6 +14,16 @@ impl<T> Released<T> {
         Released(value)
     }
 
+    /// A value that the program itself says, the same for everyone: a plain function knows nobody's data.
+    pub fn constant(say: fn() -> T) -> Self {
+        Released(say())
+    }
+
+    /// A value that an agent finds in its own store, where it was written after its release. Every use is listed in THREATS.md.
+    pub fn found_again(value: T) -> Self {
+        Released(value)
+    }
+
     /// The value.
     pub fn into_inner(self) -> T {
         self.0
@@ -37,6 +47,32 @@ impl<T> Released<T> {
     /// Post-processing together with a public value, by a plain function.
     pub fn with_public<P, U>(self, public: Public<P>, f: fn(P, T) -> U) -> Released<U> {
         Released(f(public.0, self.0))
+    }
+}
+
+impl Released<Box<[f64]>> {
+    /// A vector of zeros. How many is public.
+    pub fn zeros(len: usize) -> Self {
+        Released(vec![0.0; len].into())
+    }
+
+    /// Becomes another released vector of the same length, in the same memory.
+    pub fn overwrite(&mut self, with: Released<&[f64]>) {
+        self.0.copy_from_slice(with.0);
+    }
+}
+
+impl<'a> Released<&'a mut [f64]> {
+    /// Memory whose old contents are gone, for a released vector of the same length.
+    pub fn copied(memory: &'a mut [f64], from: Released<&[f64]>) -> Self {
+        memory.copy_from_slice(from.0);
+        Released(memory)
+    }
+
+    /// The same for zeros.
+    pub fn zeroed(memory: &'a mut [f64]) -> Self {
+        memory.fill(0.0);
+        Released(memory)
     }
 }
 

@@ -123,8 +123,6 @@ impl Disclosed for Plain {
 #[derive(Clone, Debug)]
 pub struct Paid {
     model: Released<Box<[f64]>>,
-    /// Memory for the next one.
-    spare: Box<[f64]>,
     updates: u64,
     /// The updates that the turns so far have. Told before every step.
     quota: u64,
@@ -136,14 +134,7 @@ pub struct Paid {
 impl Paid {
     /// A model of zeros, which is nobody's secret.
     pub fn zero(dimension: usize) -> Self {
-        Paid::new(vec![0.0; dimension].into(), 0, 0.0, 0)
-    }
-
-    fn new(model: Box<[f64]>, updates: u64, cost: f64, told: u64) -> Self {
-        let spare = model.clone();
-        // PRIVACY: zeros; or model and cost were released before they were saved, and nothing of them has been computed since.
-        let (model, cost) = (Released::from(Public::declare(model)), Released::from(Public::declare(cost)));
-        Paid { model, spare, updates, quota: 0, cost, told }
+        Paid { model: Released::zeros(dimension), updates: 0, quota: 0, cost: Released::constant(|| 0.0), told: 0 }
     }
 }
 
@@ -157,12 +148,7 @@ impl Disclosed for Paid {
     }
 
     fn become_model(&mut self, model: Released<&[f64]>, is_update: bool) {
-        let spare = Public::declare(std::mem::take(&mut self.spare));
-        let new = model.with_public(spare, |mut spare, model| {
-            spare.copy_from_slice(model);
-            spare
-        });
-        self.spare = std::mem::replace(&mut self.model, new).into_inner();
+        self.model.overwrite(model);
         self.updates += u64::from(is_update);
     }
 
@@ -176,7 +162,7 @@ impl Disclosed for Paid {
 
     fn ask(_gate: &mut Gate) -> Result<Released<ModelLetter<'static>>, Exhausted> {
         // PRIVACY: a question without content. Whom it goes to follows from letters.
-        Ok(Released::from(Public::declare(ModelLetter::Ask)))
+        Ok(Released::constant(|| ModelLetter::Ask))
     }
 
     fn standing(&mut self, _shard: Shard<'_>) -> Standing<'_> {
@@ -189,7 +175,9 @@ impl Disclosed for Paid {
 
     fn resume((updates, cost, told): Self::Saved, model: Box<[f64]>) -> Result<Self, CannotResume> {
         saved::check([updates, told].into_iter().all(saved::is_count) && cost >= 0.0 && cost.is_finite())?;
-        Ok(Paid::new(model, updates, cost, told))
+        // PRIVACY: model and cost were released before they were saved, and nothing of them has been computed since.
+        let (model, cost) = (Released::found_again(model), Released::found_again(cost));
+        Ok(Paid { model, updates, quota: 0, cost, told })
     }
 }
 

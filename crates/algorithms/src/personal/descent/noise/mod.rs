@@ -155,7 +155,7 @@ impl PrivateDescent {
     ) -> Result<Released<Box<[f64]>>, Exhausted> {
         let points = block.mend(shard).points;
         let (Some(local), false) = (&self.local, points.is_empty()) else {
-            return Ok(Released::from(Public::declare(vec![0.0; self.config.dimension].into_boxed_slice())));
+            return Ok(Released::zeros(self.config.dimension));
         };
         let mut model = local.model(points);
         let l2 = local.sensitivity(points.len(), self.config.dimension);
@@ -262,34 +262,28 @@ impl Descent for PrivateDescent {
     ) -> Result<Option<Stepped<'m>>, Exhausted> {
         let View { theta, neighbours, model, gradient, may_update } = view;
         let Pull { own, each } = neighbours.mean(1.0);
+        let (factors, released, is_update) =
+            if let Some((warm, left)) = block.warm.as_mut().filter(|(_, left)| *left > 0) {
+                // Theta_i <- share sum_j W_ij/D_ii Theta_j + (1 - share) theta~_i
+                let share = neighbours_share(self.config.warm.map_or(1.0, |warm| warm.trade_off), shard.confidence);
+                *left -= 1;
+                let warm = warm.as_ref().map(|model| &**model);
+                ([share * own, share * each, share - 1.0], Released::copied(gradient, warm), false)
+            } else if shard.points.is_empty() {
+                // Theta_i <- sum_j W_ij/D_ii Theta_j: nothing private in it.
+                ([own, each, 0.0], Released::zeroed(gradient), false)
+            } else if may_update && gate.next().is_some() {
+                let noisy = self.release_gradient(block, shard, theta, gradient, gate)?;
+                let (alpha, weight) = (block.alpha, self.config.trade_off * shard.confidence);
+                let pull = Pull { own: alpha * own, each: alpha * each };
+                // Equation (6) is equation (4) with a noisy mean of gradients.
+                (equation_4(alpha, weight, shard.regularization, pull, 1), noisy, true)
+            } else {
+                return Ok(None);
+            };
         // PRIVACY: the models, own and others', have been released; weights and degrees follow from the graph or from letters about it, and
         // mu, c_i, lambda_i and alpha_i from the task and m_i.
-        let terms = Terms { theta, neighbours, factors: [own, each, 0.0], model };
-        let mut is_update = false;
-        let new = if let Some((warm, left)) = block.warm.as_mut().filter(|(_, left)| *left > 0) {
-            // Theta_i <- share sum_j W_ij/D_ii Theta_j + (1 - share) theta~_i
-            let share = neighbours_share(self.config.warm.map_or(1.0, |warm| warm.trade_off), shard.confidence);
-            *left -= 1;
-            let factors = [share * own, share * each, share - 1.0];
-            let public = Public::declare((Terms { factors, ..terms }, gradient));
-            warm.as_ref().with_public(public, |(terms, buffer), warm| {
-                buffer.copy_from_slice(warm);
-                combine(terms, buffer)
-            })
-        } else if shard.points.is_empty() {
-            // Theta_i <- sum_j W_ij/D_ii Theta_j: nothing private in it.
-            Public::declare(combine(terms, gradient)).into()
-        } else if may_update && gate.next().is_some() {
-            let noisy = self.release_gradient(block, shard, theta, gradient, gate)?;
-            is_update = true;
-            let (alpha, weight) = (block.alpha, self.config.trade_off * shard.confidence);
-            let pull = Pull { own: alpha * own, each: alpha * each };
-            // Equation (6) is equation (4) with a noisy mean of gradients.
-            let factors = equation_4(alpha, weight, shard.regularization, pull, 1);
-            noisy.with_public(Public::declare(Terms { factors, ..terms }), combine)
-        } else {
-            return Ok(None);
-        };
+        let new = released.with_public(Public::declare(Terms { theta, neighbours, factors, model }), combine);
         let moved = largest_difference(new.as_ref().into_inner(), theta);
         Ok(Some(Stepped { model: new, moved, is_update }))
     }
@@ -316,7 +310,7 @@ impl Descent for PrivateDescent {
             return Err(CannotResume::Malformed);
         }
         // PRIVACY: the warm start was released and sent before it was saved; nothing of it has been computed since.
-        let warm = warm.map(|(model, left)| (Released::from(Public::declare(model)), left));
+        let warm = warm.map(|(model, left)| (Released::found_again(model), left));
         Ok(Block { warm, ..self.block(shard) })
     }
 }
