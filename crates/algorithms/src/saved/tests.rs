@@ -1,6 +1,7 @@
 //! What holds for the saved states of all algorithms, whoever is interrupted when, and whatever happens to the bytes.
 
 use crate::average::gossip::{Goal, Gossip, GossipConfig};
+use crate::average::muffliato::{ContributionUnit, Muffliato, MuffliatoConfig};
 use crate::joint::{Joint, LogDegree};
 use crate::objective::local_value;
 use crate::pairs::{gosta::Gosta, gosta_sync::GostaSync, kernel::Scatter, u2_gossip::U2Gossip};
@@ -15,7 +16,7 @@ use crate::personal::graph::{Alternating, GraphLearning, GraphLearningConfig, Pl
 use crate::personal::propagation::{ModelPropagation, ModelPropagationConfig};
 use crate::reference::local::solitary_models;
 use crate::testing::{Mail, boosting_problem, exact_ring, random_problem};
-use crate::{Loss, Problem, Survey};
+use crate::{Bounds, Loss, Problem, Survey};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, TestRunner};
@@ -294,6 +295,13 @@ fn for_all(seed: u64, p: usize, check: &mut impl Check) {
     for (name, gossip) in [("gossip, mean", &mean), ("gossip, sum", &sum)] {
         check.check(name, || World::start(gossip, &survey.graph, observations, &[], seed));
     }
+    let unit = ContributionUnit::Rows;
+    let rounds = MuffliatoConfig { columns: p, goal: Goal::Mean, unit, range: None, law: None, rounds: 40, gamma: 1.2 };
+    let exact = Muffliato::new(rounds).expect("good parameters");
+    check.check("muffliato", || World::start(&exact, &survey.graph, observations, &[], seed));
+    let hidden = MuffliatoConfig { range: Some(Bounds { low: -1.0, high: 1.0 }), law: Some(gaussian), ..rounds };
+    let hidden = Muffliato::new(hidden).expect("good parameters");
+    check.check("muffliato, private", || World::start(&hidden, &survey.graph, observations, &[gaussian], seed));
     let ring = exact_ring(AGENTS as u32);
     check.check("ring", || World::start(&ring, &open.graph, observations, &[], seed));
     let scatter = || Scatter::new(p, &vec![0.0; p]).expect("a centre");

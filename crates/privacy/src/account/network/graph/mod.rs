@@ -88,7 +88,7 @@ impl Gossip {
     }
 
     /// W x
-    pub(super) fn moved(&self, x: &[f64]) -> Vec<f64> {
+    pub fn moved(&self, x: &[f64]) -> Vec<f64> {
         let mut out = vec![0.0; x.len()];
         self.times(x, &mut out);
         out
