@@ -9,6 +9,7 @@
 //! | [`Ring`] | a sum that goes round a ring | proven |
 //! | [`Clones`] | the histogram of a ring, by amplification by shuffling | proven |
 //! | [`Gossip`] | noise once, then averaging over any graph: one value for each pair | exact |
+//! | [`GossipPairs`] | the same for all pairs: the worst, the mean, and the noise for a mean | exact, but for digits that are rounded up |
 //! | [`PathMixture`] | as [`Iteration`], over drawn paths | an [`Estimate`], never a guarantee |
 //! | [`paper`] | the closed forms of the papers | not certified: as checks, and to compare with |
 //!
@@ -34,7 +35,7 @@ mod walk;
 pub use clones::Clones;
 pub use cycle::Cycle;
 pub use estimate::{Estimate, PathMixture};
-pub use graph::{Gossip, PaperGossip};
+pub use graph::{Gossip, GossipPairs, PAIRS_MEMBERS_MAX, PaperGossip, WorstAndMean};
 pub use graph_walk::{GraphPairs, GraphWalk};
 pub use iteration::Iteration;
 pub use ring::{BadRing, Ring, RingBy, Shares};

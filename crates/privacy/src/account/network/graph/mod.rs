@@ -11,6 +11,10 @@
 //! **Differs from the paper:** its formula adds up what each message alone tells. The messages share their noise, and two of them can tell more
 //! together than apart: [`PaperGossip`] keeps the formula, for comparison; it is not a bound.
 
+mod pairs;
+
+pub use pairs::{GossipPairs, PAIRS_MEMBERS_MAX, WorstAndMean};
+
 use super::walk::BadNetwork;
 use crate::round::{div_up, mul_up, sqrt_up};
 
