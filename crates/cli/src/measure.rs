@@ -153,12 +153,15 @@ fn digits(value: f64, spread: f64) -> usize {
 pub fn spent(summary: &Summary, guarantee: &str, ends: &str) -> String {
     let letters = summary.estimate().map_or(0, |figures| figures.letters_sent);
     format!(
-        "{} wakes, {} letters, {} sent, {}{ends}; epsilon = {} at delta = {}, {guarantee}.",
+        "{} wakes, {} letters, {} sent, {}{ends}; epsilon = {}{} at delta = {}, {guarantee}.",
         number::count(summary.wakes),
         number::count(letters),
         number::bytes(summary.bytes_sent),
         number::seconds(summary.seconds),
         bound_or_infinity(summary.epsilon.into()),
+        summary.epsilon_mean.map_or(String::new(), |mean| {
+            format!(" for the worst pair and {} on the mean over pairs", number::bound(mean))
+        }),
         number::bound(summary.delta),
     )
 }

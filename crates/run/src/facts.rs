@@ -20,7 +20,7 @@ use sottovoce_report::training::Sample;
 use sottovoce_sim::Counters;
 use sottovoce_task::known::Groups;
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::{Description, Leaves, Observer, Privacy, Statistic, Unit};
+use sottovoce_task::task::{Description, Leaves, Observer, Pairs, Privacy, Statistic, Unit};
 
 /// What everyone may know of a task before anything is released: names, numbers of points, the graph, the task without its files.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +65,8 @@ pub struct PublicFacts {
     pub error_predicted: Option<f64>,
     /// The releases of a private task, in words.
     pub plan_in_words: Option<String>,
+    /// What all of them cost against everyone, at most.
+    pub epsilon_planned: Option<f64>,
     /// How many releases each agent of a private task has planned.
     pub releases: Option<u64>,
     /// What a careful reader should know about the budget.
@@ -108,6 +110,7 @@ impl PublicFacts {
             observer: loaded.observer(),
             error_predicted: loaded.deviation(),
             plan_in_words: outlook(loaded).map(|outlook| outlook.plan_in_words()),
+            epsilon_planned: loaded.plan.as_ref().map(|plan| plan.epsilon()),
             releases: loaded.plan.as_ref().map(|plan| plan.releases()),
             warnings: loaded.task.privacy.map_or(Vec::new(), |privacy| private::warnings(&privacy, problem)),
             advice: loaded.warning(),
@@ -165,7 +168,18 @@ impl PublicFacts {
                 }
             };
         };
-        let promise = format!("({}, {})-differentially private", number::bound(epsilon), number::bound(delta));
+        let promise =
+            |epsilon: f64| format!("({}, {})-differentially private", number::bound(epsilon), number::bound(delta));
+        let promise = match (self.privacy.map(|privacy| privacy.pairs), self.epsilon_planned) {
+            (Some(Pairs::Mean), Some(worst)) => {
+                format!(
+                    "{} on the mean over pairs of members, and {} for the worst pair",
+                    promise(epsilon),
+                    promise(worst)
+                )
+            }
+            _ => promise(epsilon),
+        };
         let guarantee = self.guarantee();
         match origin {
             Origin::Simulator => format!(

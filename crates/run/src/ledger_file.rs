@@ -3,6 +3,8 @@
 
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use sottovoce_core::Graph;
+use sottovoce_privacy::network::{Gossip, PAIRS_MEMBERS_MAX};
 use sottovoce_privacy::{Accountant, Charge, Ledger, Ring, Shares};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::task::{Observer, Unit};
@@ -77,6 +79,22 @@ pub struct Header {
     /// Where the observer is a member of a ring.
     #[serde(skip_serializing_if = "Option::is_none")]
     ring: Option<RingContext>,
+    /// Where there is a guarantee for each pair of members.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pairs: Option<PairsContext>,
+}
+
+/// What pairs of members see of each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PairsContext {
+    /// How often everyone writes to its neighbours.
+    rounds: u32,
+    /// Where a mean over pairs was promised: how many members there are, and who is whose neighbour, numbered in the order of their names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    members: Option<usize>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    edges: Vec<(usize, usize)>,
 }
 
 /// Whom a ring's noise protects from.
@@ -103,20 +121,45 @@ impl Header {
             let noise = if shares == Shares::All { WhoMakesNoise::All } else { WhoMakesNoise::One };
             RingContext { members, colluders, noise }
         };
-        let ring = match observer {
+        let (ring, pairs) = match observer {
             Observer::Everyone if unit == Unit::Record => return None,
-            Observer::Everyone => None,
-            Observer::Ring(ring) => Some(context(ring)),
+            Observer::Everyone => (None, None),
+            Observer::Ring(ring) => (Some(context(ring)), None),
+            Observer::Pairs { rounds } => {
+                (None, Some(PairsContext { rounds: *rounds, members: None, edges: Vec::new() }))
+            }
         };
-        Some(Header { ledger: 1, unit, observer: observer.name(), ring })
+        Some(Header { ledger: 1, unit, observer: observer.name(), ring, pairs })
+    }
+
+    /// With the graph that a mean over pairs is of.
+    pub fn with_graph(mut self, graph: &Graph) -> Header {
+        if let Some(pairs) = &mut self.pairs {
+            pairs.members = Some(graph.agents());
+            pairs.edges = graph.edges().map(|(a, b, _)| (a.index(), b.index())).collect();
+        }
+        self
+    }
+
+    /// The weights of gossip on the graph that a mean over pairs is of, and the rounds; none where none was promised.
+    pub fn gossip(&self) -> Option<Result<(Gossip, u32), String>> {
+        let PairsContext { rounds, members, edges } = self.pairs.as_ref()?;
+        let members = (*members)?;
+        if members > PAIRS_MEMBERS_MAX {
+            return Some(Err(format!("{members} members; accepted: at most {PAIRS_MEMBERS_MAX}")));
+        }
+        let gossip = Gossip::metropolis(members, edges).map_err(|error| error.to_string());
+        Some(gossip.map(|gossip| (gossip, *rounds)))
     }
 
     /// What a header says; without one a ledger is for a record, against everyone. A header that no run writes is refused, with the reason.
     pub fn guarantee(header: Option<&Header>) -> Result<(Unit, Observer), String> {
         let Some(header) = header else { return Ok((Unit::Record, Observer::Everyone)) };
-        let observer = match header.ring {
-            None => Observer::Everyone,
-            Some(RingContext { members, colluders, noise }) => {
+        let observer = match (header.ring, &header.pairs) {
+            (None, None) => Observer::Everyone,
+            (None, Some(pairs)) => Observer::Pairs { rounds: pairs.rounds },
+            (Some(_), Some(_)) => return Err("a header of a ring and of pairs; accepted: one of them".to_owned()),
+            (Some(RingContext { members, colluders, noise }), None) => {
                 let shares = if noise == WhoMakesNoise::All { Shares::All } else { Shares::One };
                 Observer::Ring(Ring::new(members, colluders, shares).map_err(|error| error.to_string())?)
             }
@@ -294,6 +337,30 @@ mod tests {
         }
         assert_eq!(Header::of(Unit::Record, &Observer::Everyone), None);
         assert_eq!(Header::guarantee(None), Ok((Unit::Record, Observer::Everyone)));
+    }
+
+    #[test]
+    fn a_header_of_pairs_holds_the_graph_that_a_mean_is_of() {
+        let graph = Graph::ring(5).expect("a ring");
+        let header = Header::of(Unit::Record, &Observer::Pairs { rounds: 7 }).expect("not against everyone");
+        assert!(header.gossip().is_none(), "the worst pair needs no graph");
+        let text = serde_json::to_string(&header).expect("JSON");
+        assert_eq!(
+            text,
+            r#"{"ledger":1,"unit":"record","observer":"each one other member, by pair","pairs":{"rounds":7}}"#
+        );
+        let with = header.with_graph(&graph);
+        let back: Header = serde_json::from_str(&serde_json::to_string(&with).expect("JSON")).expect("a header");
+        assert_eq!(back, with);
+        assert_eq!(Header::guarantee(Some(&back)), Ok((Unit::Record, Observer::Pairs { rounds: 7 })));
+        let (gossip, rounds) = back.gossip().expect("a graph").expect("a good one");
+        assert_eq!((gossip.members(), rounds, gossip.distances(&[0])[2]), (5, 7, Some(2)));
+        for bad in [r#""edges":[[0,5]"#, r#""members":4000000,"edges":[[0,1]"#] {
+            let text = serde_json::to_string(&with).expect("JSON");
+            let from = if bad.contains("members") { r#""members":5,"edges":[[0,1]"# } else { r#""edges":[[0,1]"# };
+            let bent: Header = serde_json::from_str(&text.replace(from, bad)).expect("a header");
+            assert!(bent.gossip().expect("a graph").is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! | what a private task and a learned graph add | [`private`], [`learned`] |
 //! | one run in the simulator, and what it is compared with | [`simulate`], [`train`], [`measure`], [`one_model`], [`score`], [`baselines`], [`sweep`] |
 //! | what is known before a run | [`outlook`], [`budget`] |
-//! | what may be told of a run, and what it leaves | [`facts`], [`artefacts`], [`run_folder`], [`ledger_file`], [`epsilon`] |
+//! | what may be told of a run, and what it leaves | [`facts`], [`artefacts`], [`run_folder`], [`ledger_file`], [`epsilon`], [`pairs`] |
 //! | one agent of a task on a real network | [`peer`] |
 //! | whether all of it keeps what it promises | [`audit`] |
 
@@ -21,6 +21,7 @@ pub mod ledger_file;
 pub mod measure;
 pub mod one_model;
 pub mod outlook;
+pub mod pairs;
 pub mod peer;
 pub mod pipeline;
 pub mod private;

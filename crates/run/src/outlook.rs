@@ -309,6 +309,7 @@ impl Outlook {
         let count = number::count(count);
         let what = match (self.leaves, &*count) {
             (Leaves::NoisyData, _) => "a copy of its points".to_owned(),
+            (Leaves::NoisyOnce, _) => "its contribution, once,".to_owned(),
             (Leaves::Token, _) => {
                 format!("at most {count} contributions to the token, those that are seen once more included,")
             }

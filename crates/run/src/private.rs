@@ -70,6 +70,10 @@ pub fn guarantee_in_words(unit: Unit, observer: &Observer) -> String {
     };
     match observer {
         Observer::Everyone => format!("{replaced}, against everyone"),
+        Observer::Pairs { .. } => format!(
+            "{replaced}, against {}, from what its neighbours send it; the worst pair's against everyone too",
+            observer.name()
+        ),
         Observer::Ring(ring) => format!("{replaced}, against {}, from what is sent to them", ring.observer()),
     }
 }

@@ -23,6 +23,8 @@ pub struct Range {
 
 /// Positive and finite.
 pub const ABOVE_0: Range = Range { low: 0.0, low_included: false, high: f64::INFINITY, high_included: false };
+/// From 1 to below 2.
+pub const FROM_1_BELOW_2: Range = Range { low: 1.0, low_included: true, high: 2.0, high_included: false };
 const FROM_0: Range = Range { low_included: true, ..ABOVE_0 };
 const BELOW_1: Range = Range { high: 1.0, ..FROM_0 };
 const PROBABILITY: Range = Range { high_included: true, ..BELOW_1 };
@@ -205,7 +207,8 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("run", Kind::Table, "all defaults", "How long, and with which clock."),
     key("run.wakes-per-agent", Kind::Integer(1, COUNT), "200; 200000 with `tolerance`; 20 + 2 x updates + warm.wakes with [privacy], and with a learned graph too first-wakes + 2 x model-wakes + graph-wakes", "Mean wakes per agent: the schedule has agents x this many. With `tolerance`, the most there can be."),
     key("run.tolerance", Kind::Number(ABOVE_0), "none", "Ends the run when no agent moves by more than this in ten wakes (a tenth in each) and nothing is in flight. For frank-wolfe: when the duality gap, which bounds the distance from the minimum, is at most this. Not with a learned graph."),
-    key("run.rounds", Kind::Integer(1, ROUNDS_MAX), "1", "ring: how often the token goes round. The estimate is over all rounds."),
+    key("run.rounds", Kind::Integer(1, ROUNDS_MAX), "1; from the graph's second eigenvalue and the noise for muffliato", "ring: how often the token goes round. The estimate is over all rounds. muffliato: how often everyone writes to its neighbours; by default until what mixing leaves is a tenth of the noise of an estimate, or a billionth without noise."),
+    key("run.accelerated", Kind::Switch, "true", "muffliato: whether rounds mix by Chebyshev's polynomials, which takes about the square root of the rounds."),
     key("run.clock", Kind::Choice(&["uniform", "poisson"]), "`\"uniform\"`", "How wakes follow each other: a uniform agent at each tick, or a Poisson clock for each agent."),
     key("run.seed", Kind::Integer(0, i64::MAX), "1", "The seed of the run."),
 
@@ -223,12 +226,13 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("faults.partitions.share", Kind::Number(INSIDE_0_1), "0.5", "The share of agents on one side."),
     key("faults.until", Kind::Number(FROM_0), "the end of the run", "When all faults end."),
 
-    key("privacy", Kind::Table, "epsilon = infinity", "What each agent may give away. With algorithm = \"local\", \"coordinate-descent\", \"input-perturbation\" or \"ring\"."),
+    key("privacy", Kind::Table, "epsilon = infinity", "What each agent may give away. With algorithm = \"local\", \"coordinate-descent\", \"input-perturbation\", \"ring\" or \"muffliato\"."),
     key("privacy.epsilon", Kind::Number(ABOVE_0), "required", "The budget of each agent."),
     key("privacy.delta", Kind::Number(BELOW_1), "required; 0 for a statistic with Laplace noise", "The probability with which the guarantee may fail; above 0 for Gaussian noise. Well below 1 / points."),
     key("privacy.mechanism", Kind::Choice(&["gaussian", "laplace"]), "`\"gaussian\"`", "The noise of each update, or of each noisy hop of a token."),
-    key("privacy.unit", Kind::Choice(&["record", "agent"]), "`\"record\"`", "ring: whose replacement the guarantee is about, of one row or of all rows of an agent. With \"agent\" an agent contributes the mean of its rows, and means and sums are over agents."),
+    key("privacy.unit", Kind::Choice(&["record", "agent"]), "`\"record\"`", "ring, muffliato: whose replacement the guarantee is about, of one row or of all rows of an agent. With \"agent\" an agent contributes the mean of its rows, and means and sums are over agents."),
     key("privacy.colluders", Kind::Integer(1, COUNT), "1", "ring: how many members may put together what they see. More than one needs token.noise = \"all\"."),
+    key("privacy.pairs", Kind::Choice(&["worst", "mean"]), "`\"worst\"`", "muffliato: which pairs of members keep the budget, all of them or all of them on average; with \"mean\" the summary has the epsilon of the worst pair besides."),
     key("privacy.clip", Kind::Number(ABOVE_0), "the largest there can be, from `feature-bound`; required for the squared loss", "The largest norm of one example's gradient: L2 for Gaussian noise, L1 for Laplace."),
     key("privacy.updates", Kind::Integer(1, COUNT), "1", "T_i: updates per agent; wakes beyond them only listen. With a learned graph the turns of the models share them."),
     key("privacy.schedule", Kind::Choice(&["uniform", "proposition-2", "corrected", "clock-free"]), "`\"uniform\"`", "How the budget is divided over the updates; only \"uniform\" with a learned graph. \"proposition-2\" is as the 2018 paper prints it: valid, not optimal."),

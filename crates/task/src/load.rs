@@ -46,6 +46,9 @@ pub fn load_without(task: &Task, is_void: &dyn Fn(&[u8]) -> bool) -> Result<Load
     if let GraphSource::Knn { neighbours } = &mut task.graph.source {
         neighbours.get_or_insert(graph::default_neighbours(names.len()));
     }
+    if let Some(what) = (task.algorithm.refuses_graph)(&task, &graph) {
+        return Err(Mistake::file(&task.source, what));
+    }
     (task.algorithm.complete)(&mut task, &graph);
     let loaded = Loaded::assemble(task, names, prepared, graph, known)?;
     loaded.check_sizes()?;

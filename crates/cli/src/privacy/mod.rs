@@ -9,6 +9,7 @@ use sottovoce_report::plot::number;
 use sottovoce_report::training::bound_or_infinity;
 use sottovoce_run::epsilon::Epsilon;
 use sottovoce_run::ledger_file::{self, Header, Signature};
+use sottovoce_run::pairs;
 use sottovoce_run::private::guarantee_in_words;
 use sottovoce_run::train::Halt;
 use sottovoce_task::error::Mistake;
@@ -313,11 +314,12 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         let accountant = method.of_releases()?;
         let ledgers = ledgers.iter().map(|(_, ledger)| ledger);
         Ok::<_, Mistake>(match observer {
-            Observer::Everyone => ledger_file::epsilons(ledgers, delta, accountant),
+            Observer::Everyone | Observer::Pairs { .. } => ledger_file::epsilons(ledgers, delta, accountant),
             Observer::Ring(ring) => ledger_file::epsilons(ledgers, delta, &ring.by(accountant)),
         })
     };
     let each = by(method)?;
+    let mean = mean_over_pairs(path, header.as_ref(), &ledgers, delta)?;
     let most = |epsilons: &[f64]| epsilons.iter().copied().fold(0.0, f64::max);
     let name = method.name();
     if output.json {
@@ -325,7 +327,10 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         let agents = ledgers.iter().zip(&each).map(|((agent, _), &epsilon)| (agent.clone(), json(epsilon)));
         let agents: serde_json::Map<_, _> = agents.collect();
         let epsilon = json(most(&each));
-        let answer = serde_json::json!({ "epsilon": epsilon, "delta": delta, "accountant": name, "agents": agents, "signature": signed, "unit": unit.name(), "observer": observer.name() });
+        let mut answer = serde_json::json!({ "epsilon": epsilon, "delta": delta, "accountant": name, "agents": agents, "signature": signed, "unit": unit.name(), "observer": observer.name() });
+        if let Some(mean) = mean {
+            answer["epsilon_mean"] = json(mean);
+        }
         return screen::say(answer);
     }
     if output.quiet {
@@ -348,14 +353,32 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         Observer::Everyone => {
             "For one record replaced by another, against someone who sees every release.\n".to_owned()
         }
-        Observer::Ring(_) => format!("The ledger says {}.\n", guarantee_in_words(unit, &observer)),
+        Observer::Ring(_) | Observer::Pairs { .. } => {
+            format!("The ledger says {}.\n", guarantee_in_words(unit, &observer))
+        }
     })?;
+    if let Some(mean) = mean {
+        screen::say(format!("On the mean over all pairs of members epsilon = {}.\n", up(mean)))?;
+    }
     let mut rows = vec![vec!["accountant".to_owned(), "epsilon".to_owned()]];
     for method in Method::OF_RELEASES {
         let epsilon = most(&by(method)?);
         rows.push(vec![method.name().to_owned(), if epsilon.is_finite() { up(epsilon) } else { "-".to_owned() }]);
     }
     screen::table(&rows)
+}
+
+/// The mean over pairs of members, where the header has the graph that it is of.
+fn mean_over_pairs(
+    path: &Path,
+    header: Option<&Header>,
+    ledgers: &ledger_file::Ledgers,
+    delta: f64,
+) -> Result<Option<f64>, Mistake> {
+    let Some(gossip) = header.and_then(Header::gossip) else { return Ok(None) };
+    let (gossip, rounds) = gossip.map_err(|what| Mistake::line(path, 1, what))?;
+    let noise = pairs::noise_of(ledgers.iter().map(|(_, ledger)| ledger));
+    Ok(Some(noise.map_or(f64::INFINITY, |noise| pairs::exposures(&gossip, rounds).epsilons(noise, delta).mean)))
 }
 
 /// The signature of a ledger, verified; none if it has none.

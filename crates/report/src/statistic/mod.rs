@@ -44,8 +44,36 @@ pub struct Report {
     pub delta: f64,
     /// For what unit, and against whom: `for one record replaced by another, against everyone`.
     pub guarantee: String,
+    /// Where there is a guarantee for each pair of members: how it falls with their distance.
+    pub pairs: Option<ByDistance>,
     /// How to get it again.
     pub origins: Origins,
+}
+
+/// Epsilons of pairs of members.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ByDistance {
+    /// That of the worst pair.
+    pub worst: f64,
+    /// The mean over all of them.
+    pub mean: f64,
+    /// By distance in the graph, from 1 on.
+    pub distances: Vec<AtDistance>,
+}
+
+/// Epsilons of the pairs at one distance.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AtDistance {
+    /// Edges between the two.
+    pub distance: u64,
+    /// How many ordered pairs.
+    pub pairs: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// The least of them.
+    pub least: f64,
+    /// The largest of them.
+    pub most: f64,
 }
 
 /// One agent at the end.

@@ -119,9 +119,17 @@ fn write_cost(out: &mut String, report: &Report) {
     let cells = [count(last.wakes), count(last.letters_sent), sent, per_agent, time];
     let spent = [escape(&report.epsilon), significant(report.delta, 3)];
     row(out, "all agents", &[&cells[..], &spent[..]].concat());
-    let _ = writeln!(
+    let _ = write!(
         out,
-        "</tbody>\n</table>\n<div class=\"words\"><p>Epsilon is that of the agent that spent most, {}.</p></div></div>",
+        "</tbody>\n</table>\n<div class=\"words\"><p>Epsilon is that of the agent that spent most, {}.</p>",
         escape(&report.guarantee)
     );
+    if let Some(pairs) = &report.pairs {
+        let _ = write!(
+            out,
+            "<p>It is that of the worst pair of members; on the mean over all pairs it is {}.</p>",
+            significant(pairs.mean, 3)
+        );
+    }
+    out.push_str("</div></div>\n");
 }

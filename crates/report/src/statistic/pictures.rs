@@ -1,8 +1,8 @@
 //! The pictures: error against exchanges and against what was sent, and the agents' estimates side by side.
 
-use super::Report;
+use super::{AtDistance, Report};
 use crate::page::{HEIGHT, Picture, WIDTH};
-use crate::plot::number::significant;
+use crate::plot::number::{count, significant};
 use crate::plot::{Axis, Chart, Dot, Ink, Stroke};
 
 /// More agents than this are not drawn one by one.
@@ -13,7 +13,8 @@ const COLUMNS_MAX: usize = 5;
 
 /// All pictures that the report has the numbers for, in reading order.
 pub fn plots(report: &Report) -> Vec<Picture> {
-    [error(report, Along::Wakes), error(report, Along::Bytes), estimates(report)].into_iter().flatten().collect()
+    let pictures = [error(report, Along::Wakes), error(report, Along::Bytes), estimates(report), by_distance(report)];
+    pictures.into_iter().flatten().collect()
 }
 
 /// What is counted along the x axis.
@@ -107,4 +108,37 @@ fn estimates(report: &Report) -> Option<Picture> {
         caption += &format!(" The first {columns} of {} columns.", report.columns.len());
     }
     Some(Picture::new("estimates", caption, &chart.scene(WIDTH, HEIGHT)))
+}
+
+/// What is learned of a member by another, by how far they are apart.
+fn by_distance(report: &Report) -> Option<Picture> {
+    let pairs = report.pairs.as_ref()?;
+    let farthest = pairs.distances.last()?.distance as f64;
+    let (x, y) = (Axis::linear(0.0, farthest + 1.0), Axis::from_zero(pairs.worst));
+    let mut chart = Chart::new(
+        "Epsilon by distance",
+        (x, "edges between the two members of a pair"),
+        (y, "epsilon of what one learns of the other"),
+    );
+    let all = || pairs.distances.iter().filter(|at| at.pairs > 0);
+    let ink = Ink::Series(0);
+    chart.band(ink, &all().map(|at| (at.distance as f64, at.least, at.most)).collect::<Vec<_>>());
+    chart.line(None, ink, Stroke::Strong, &all().map(|at| (at.distance as f64, at.mean)).collect::<Vec<_>>());
+    let dot = |at: &AtDistance| Dot {
+        x: at.distance as f64,
+        y: at.mean,
+        tip: Some(format!(
+            "distance {}: {} on average, from {} to {}, {} pairs",
+            at.distance,
+            significant(at.mean, 3),
+            significant(at.least, 3),
+            significant(at.most, 3),
+            count(at.pairs)
+        )),
+    };
+    chart.dots("mean of all pairs at this distance", ink, false, all().map(dot).collect());
+    chart.level("mean of all pairs", Ink::Series(1), Stroke::Dotted, pairs.mean);
+    let caption = "What a member learns of another, by how many edges lie between them: a dot is the mean of all ordered pairs at that distance, \
+                   and the band reaches from the least to the largest of them. Neighbours are sent the noisy value itself.";
+    Some(Picture::new("epsilon-by-distance", caption.to_owned(), &chart.scene(WIDTH, HEIGHT)))
 }

@@ -4,7 +4,8 @@ use super::summary::Summary;
 use super::{digest_of_run, digest_of_told, ledger_of, pages, rows_csv, write_pictures};
 use crate::facts::{PublicFacts, Told};
 use crate::measure::Measured;
-use sottovoce_report::statistic::{self, AgentEstimate, Report, Sample};
+use crate::pairs::{PairFigures, mean_of};
+use sottovoce_report::statistic::{self, AgentEstimate, ByDistance, Report, Sample};
 use sottovoce_report::training::bound_or_infinity;
 use sottovoce_task::error::Mistake;
 use sottovoce_task::folder::Folder;
@@ -22,8 +23,11 @@ pub fn write_estimates(
 ) -> Result<Summary, Mistake> {
     let facts = PublicFacts::of(loaded);
     let told = Told::of_measured(&facts, run);
-    let summary = summary_of_estimates(loaded, statistic, run)?;
-    write(folder, &facts, &told, (Some(&run.exact), &run.samples), &summary, commands)?;
+    let pairs = PairFigures::of(&facts, told.ledgers);
+    let digest = digest_of_run(&facts, &told, &loaded.task)?;
+    let summary = Summary::of_estimates(&facts, &told, statistic, Some(&run.exact), digest);
+    let summary = summary.with_pairs(&facts, pairs.as_ref().map(|pairs| pairs.both));
+    write(folder, &facts, &told, (Some(&run.exact), &run.samples), pairs.as_ref(), &summary, commands)?;
     Ok(summary)
 }
 
@@ -32,7 +36,8 @@ pub fn summary_of_estimates(loaded: &Loaded, statistic: &Statistic, run: &Measur
     let facts = PublicFacts::of(loaded);
     let told = Told::of_measured(&facts, run);
     let digest = digest_of_run(&facts, &told, &loaded.task)?;
-    Ok(Summary::of_estimates(&facts, &told, statistic, Some(&run.exact), digest))
+    let summary = Summary::of_estimates(&facts, &told, statistic, Some(&run.exact), digest);
+    Ok(summary.with_pairs(&facts, mean_of(&facts, told.ledgers)))
 }
 
 /// Writes the run directory of real peers that measured a statistic, from public facts and what they told each other.
@@ -43,7 +48,9 @@ pub fn write_told_estimates(
     told: &Told<'_>,
     commands: Vec<String>,
 ) -> Result<Summary, Mistake> {
+    let pairs = PairFigures::of(facts, told.ledgers);
     let summary = Summary::of_estimates(facts, told, statistic, None, digest_of_told(facts, told));
+    let summary = summary.with_pairs(facts, pairs.as_ref().map(|pairs| pairs.both));
     let sample = |traffic: &crate::facts::Traffic| Sample {
         wakes: traffic.wakes,
         letters_sent: traffic.letters_sent,
@@ -51,7 +58,7 @@ pub fn write_told_estimates(
         ..Sample::default()
     };
     let samples: Vec<Sample> = told.traffic.iter().map(sample).collect();
-    write(folder, facts, told, (None, &samples), &summary, commands)?;
+    write(folder, facts, told, (None, &samples), pairs.as_ref(), &summary, commands)?;
     Ok(summary)
 }
 
@@ -60,6 +67,7 @@ fn write(
     facts: &PublicFacts,
     told: &Told<'_>,
     (exact, samples): (Option<&Vec<f64>>, &[Sample]),
+    pairs: Option<&PairFigures>,
     summary: &Summary,
     commands: Vec<String>,
 ) -> Result<(), Mistake> {
@@ -70,12 +78,19 @@ fn write(
     folder.write("estimates.csv", rows_csv(facts, names, told.models, &told.is_told))?;
     folder.write("metrics.csv", metrics_csv(samples))?;
     folder.write("ledger.jsonl", ledger_of(facts, told))?;
+    if let Some(pairs) = pairs {
+        folder.write("pairs.csv", pairs.csv(&facts.names))?;
+    }
     folder.write("task.toml", &facts.task)?;
     folder.write("summary.json", serde_json::to_string_pretty(summary).expect("a summary is JSON") + "\n")?;
-    let report = page(facts, told, exact, samples, summary, commands);
+    let report = Report { pairs: pairs.map(by_distance), ..page(facts, told, exact, samples, summary, commands) };
     let pictures = statistic::plots(&report);
     write_pictures(folder, &pictures)?;
     folder.write("report.html", statistic::html(&report, &pictures))
+}
+
+fn by_distance(pairs: &PairFigures) -> ByDistance {
+    ByDistance { worst: pairs.both.worst, mean: pairs.both.mean, distances: pairs.by_distance.clone() }
 }
 
 fn metrics_csv(samples: &[Sample]) -> String {
@@ -117,6 +132,7 @@ fn page(
         epsilon: bound_or_infinity(summary.epsilon.into()),
         delta: summary.delta,
         guarantee: facts.guarantee(),
+        pairs: None,
         origins: pages::origins(facts, told.origin, commands, summary.digest.clone()),
     }
 }

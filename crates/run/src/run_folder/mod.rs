@@ -5,6 +5,7 @@
 //! | `models.csv` | `agent,theta_0,...`: what each agent broadcast last, or would |
 //! | `model.csv` | one row below the names of its features, in the place of these where all learn one model |
 //! | `estimates.csv` | `agent,estimate` or `agent,estimate_0,...`, in the place of models where a statistic is measured |
+//! | `pairs.csv` | `u,v,epsilon`: what is learned of u by v, where a guarantee is by pairs |
 //! | `home.csv` | the same shape: what each agent keeps for itself; private runs only |
 //! | `metrics.csv` | `wakes,vectors_sent,bytes_sent,objective,score_mean,score_std` over the run |
 //! | | `wakes,letters_sent,bytes_sent,error_mean,error_std` where a statistic is measured |
@@ -38,7 +39,7 @@ use sottovoce_task::error::Mistake;
 use sottovoce_task::folder::Folder;
 use sottovoce_task::input::edges_to_csv;
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::{Task, Yields};
+use sottovoce_task::task::{Pairs, Task, Yields};
 use std::fmt::Write as _;
 
 /// Writes the run directory of a simulated run: everything about it, exact data included. `runs` are the runs to compare, the run itself
@@ -163,6 +164,8 @@ fn write_pictures(folder: &Folder, pictures: &[Picture]) -> Result<(), Mistake> 
 
 fn ledger_of(facts: &PublicFacts, told: &Told<'_>) -> String {
     let header = Header::of(facts.unit, &facts.observer);
+    let by_mean = facts.privacy.is_some_and(|privacy| privacy.pairs == Pairs::Mean);
+    let header = header.map(|header| if by_mean { header.with_graph(&facts.graph) } else { header });
     ledger_file::lines(header.as_ref(), facts.names.iter().map(String::as_str).zip(told.ledgers))
 }
 

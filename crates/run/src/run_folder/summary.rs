@@ -11,9 +11,10 @@ use crate::train::Trained;
 use serde::{Serialize, Serializer};
 use sottovoce_algorithms::personal::boosting::Bits;
 use sottovoce_core::Graph;
+use sottovoce_privacy::network::WorstAndMean;
 use sottovoce_privacy::{Accountant, Sum};
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::{Leaves, Statistic, Yields};
+use sottovoce_task::task::{Leaves, Pairs, Statistic, Yields};
 use std::collections::BTreeMap;
 
 /// The figures of a run.
@@ -42,6 +43,9 @@ pub struct Summary {
     pub seconds: f64,
     /// The epsilon of the agent that spent most, by the task's accountant; the text "infinity" without privacy.
     pub epsilon: Epsilon,
+    /// The mean over all pairs of members, where the task's budget is for that mean and `epsilon` is the worst pair's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epsilon_mean: Option<f64>,
     /// Zero without privacy.
     pub delta: f64,
     /// What one step of the guarantee is about: a record replaced by another; of models, private runs only.
@@ -343,6 +347,7 @@ impl Summary {
             quiet: told.quiet,
             seconds: told.seconds,
             epsilon,
+            epsilon_mean: None,
             delta: facts.privacy.map_or(0.0, |privacy| privacy.delta),
             unit: facts.privacy.map(|_| facts.unit.name()),
             observer: facts.privacy.map(|_| facts.observer.name()),
@@ -352,6 +357,12 @@ impl Summary {
             digest,
             version: env!("CARGO_PKG_VERSION"),
         }
+    }
+
+    /// With the mean over pairs of members, where the task's budget is for that.
+    pub(super) fn with_pairs(self, facts: &PublicFacts, both: Option<WorstAndMean>) -> Summary {
+        let by_mean = facts.privacy.is_some_and(|privacy| privacy.pairs == Pairs::Mean);
+        Summary { epsilon_mean: both.filter(|_| by_mean).map(|both| both.mean), ..self }
     }
 
     /// The figures of models, where there are models.

@@ -13,6 +13,7 @@ pub mod gossip;
 pub mod input_perturbation;
 pub mod local;
 pub mod model_propagation;
+pub mod muffliato;
 pub mod ring;
 
 pub use access::{Access, HeardModels, Visitor};
@@ -55,6 +56,7 @@ table! {
     input_perturbation,
     gossip,
     ring,
+    muffliato,
 }
 
 /// An algorithm's refusal of its parameters, as a mistake of the task.
@@ -79,6 +81,7 @@ pub fn markdown() -> String {
             Leaves::Exact => "no: exact values leave",
             Leaves::Updates => "yes: updates with noise",
             Leaves::NoisyData => "required: data with noise",
+            Leaves::NoisyOnce => "yes: a contribution with noise, once",
             Leaves::Token => "yes: a sum with noise that members make for each other",
         };
         let yes = |can: bool| if can { "yes" } else { "no" };

@@ -112,6 +112,7 @@ config! {
         wakes_per_agent: u64,
         tolerance: f64,
         rounds: u32,
+        accelerated: bool,
         clock: super::Clock,
         seed: u64,
     }
@@ -143,6 +144,7 @@ config! {
         mechanism: super::Mechanism,
         unit: super::Unit,
         colluders: u32,
+        pairs: super::Pairs,
         clip: f64,
         updates: u64,
         schedule: super::Schedule,

@@ -30,6 +30,12 @@ pub struct Description {
     pub everyone: bool,
     /// Whether it ends by itself after some rounds, however often anybody wakes.
     pub in_rounds: bool,
+    /// After how many, where a task does not say; none where the graph tells.
+    pub rounds: Option<u32>,
+    /// Whether its rounds can be accelerated: it reads `run.accelerated`.
+    pub accelerates: bool,
+    /// Whether its guarantee is one for each pair of members: it reads `privacy.pairs`.
+    pub by_pairs: bool,
     /// Whether agents act when their clocks tick. Others are done when they have started.
     pub acts: bool,
     /// Whether models weigh base predictors, which then stand in the place of features; the tolerance of a run bounds their duality gap.
@@ -52,6 +58,8 @@ pub struct Description {
     pub observer: fn(&Task, usize) -> Observer,
     /// The standard deviation of an estimate by the formula, where there is one.
     pub deviation: fn(&Task, Option<&Plan>, &Problem) -> Option<f64>,
+    /// Refuses a graph, in words that say what is accepted; asked where the whole graph is known, and never of a peer.
+    pub refuses_graph: fn(&Task, &Graph) -> Option<String>,
     /// Fills in what only the graph can tell.
     pub complete: fn(&mut Task, &Graph),
     /// The releases of each agent that has data and a neighbour, with the least noise that keeps the budget.
@@ -82,6 +90,8 @@ pub enum Leaves {
     Updates,
     /// A copy of the data with noise, once: there must be a `[privacy]`.
     NoisyData,
+    /// A contribution, once, and with `[privacy]` under noise of its own; what follows is made of such values.
+    NoisyOnce,
     /// Contributions to a token. With `[privacy]` some of the members that pass it on add noise, which protects all.
     Token,
 }
@@ -138,6 +148,9 @@ impl Description {
         leaves: Leaves::Exact,
         everyone: false,
         in_rounds: false,
+        rounds: Some(1),
+        accelerates: false,
+        by_pairs: false,
         acts: true,
         boosts: false,
         learned_graph: None,
@@ -149,6 +162,7 @@ impl Description {
         check: |_, _| None,
         observer: |_, _| Observer::Everyone,
         deviation: |_, _, _| None,
+        refuses_graph: |_, _| None,
         complete: |_, _| (),
         plan: |_, _, _| Ok(Plan::nothing()),
     };

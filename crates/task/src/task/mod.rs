@@ -20,7 +20,7 @@ use crate::keys::Key;
 pub use description::{Description, LearnedDefaults, Leaves, Refusal, Sizes, Wish, Yields, names_of};
 pub use learned::{Boosting, Learned, ModelStep, Predictors, Step, Turns};
 pub use own::OwnKeys;
-pub use privacy::{AccountantName, Home, Losses, Mechanism, NoiseKind, Observer, Privacy, Schedule, Unit, Warm};
+pub use privacy::{AccountantName, Home, Losses, Mechanism, NoiseKind, Observer, Pairs, Privacy, Schedule, Unit, Warm};
 use serde::{Deserialize, Serialize};
 pub use sottovoce_algorithms::graphs::Threshold;
 pub use sottovoce_algorithms::personal::descent::Start;
@@ -207,6 +207,8 @@ pub struct Run {
     pub tolerance: Option<f64>,
     /// How many rounds there are, where the algorithm goes in rounds.
     pub rounds: Option<u32>,
+    /// Whether rounds are accelerated, where they can be.
+    pub accelerated: Option<bool>,
     /// How wakes follow each other.
     pub clock: Clock,
     /// The seed; at most `i64::MAX`, as TOML can write it.

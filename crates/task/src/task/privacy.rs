@@ -18,6 +18,8 @@ pub struct Privacy {
     pub unit: Unit,
     /// How many members may put together what they see, where noise protects from members and not from everyone.
     pub colluders: u32,
+    /// Which of all pairs of members the budget is kept for, where a guarantee is by pairs.
+    pub pairs: Pairs,
     /// B: the largest norm of one example's gradient, in the mechanism's norm.
     pub clip: f64,
     /// T_i.
@@ -74,6 +76,16 @@ impl Unit {
     }
 }
 
+/// Which pairs of members keep a budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pairs {
+    /// All of them.
+    Worst,
+    /// All of them on average: some have more.
+    Mean,
+}
+
 /// Against whom a guarantee holds. What a ledger is worth depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observer {
@@ -81,6 +93,12 @@ pub enum Observer {
     Everyone,
     /// Members of a ring, who see what they are sent.
     Ring(Ring),
+    /// Each one other member, from what its neighbours send it in so many rounds: one guarantee for each pair. That of the worst pair is that against
+    /// everyone, because neighbours are sent the noisy value itself.
+    Pairs {
+        /// How often everyone writes to its neighbours.
+        rounds: u32,
+    },
 }
 
 impl Observer {
@@ -89,6 +107,7 @@ impl Observer {
         match self {
             Observer::Everyone => "everyone".to_owned(),
             Observer::Ring(ring) => ring.observer(),
+            Observer::Pairs { .. } => "each one other member, by pair".to_owned(),
         }
     }
 
@@ -96,7 +115,7 @@ impl Observer {
     pub fn accountant(&self, name: AccountantName) -> Box<dyn Accountant> {
         let plain = name.accountant();
         match self {
-            Observer::Everyone => Box::new(plain),
+            Observer::Everyone | Observer::Pairs { .. } => Box::new(plain),
             Observer::Ring(ring) => Box::new(ring.by(plain)),
         }
     }

@@ -48,6 +48,7 @@ impl Task {
             tolerance: self.run.tolerance,
             wakes_per_agent,
             rounds: self.run.rounds,
+            accelerated: self.run.accelerated,
             ..RunConfig::default()
         });
         if let Some(privacy) = &mut config.privacy {
@@ -97,6 +98,7 @@ impl Task {
             run: Some(RunConfig {
                 wakes_per_agent: (!self.algorithm.in_rounds).then_some(self.run.wakes_per_agent),
                 rounds: self.run.rounds,
+                accelerated: self.run.accelerated,
                 tolerance: self.run.tolerance,
                 clock: Some(self.run.clock),
                 seed: Some(self.run.seed),
@@ -120,7 +122,7 @@ impl Task {
                 let learned = matches!(self.graph.source, GraphSource::Learned(_));
                 let of_statistic = self.statistic.is_some();
                 self.privacy.map(|privacy| match of_statistic {
-                    true => privacy.config_of_statistic(),
+                    true => privacy.config_of_statistic(self.algorithm.by_pairs),
                     false => privacy.config(learned),
                 })
             },
@@ -226,13 +228,14 @@ fn digest(path: &InputFile) -> Result<String, Mistake> {
 
 impl Privacy {
     /// The section of a task that measures a statistic.
-    fn config_of_statistic(&self) -> PrivacyConfig {
+    fn config_of_statistic(&self, by_pairs: bool) -> PrivacyConfig {
         PrivacyConfig {
             epsilon: Some(self.epsilon),
             delta: Some(self.delta),
             mechanism: Some(self.mechanism),
             unit: Some(self.unit),
             colluders: Some(self.colluders),
+            pairs: by_pairs.then_some(self.pairs),
             accountant: Some(self.accountant),
             noise: Some(self.noise),
             ..PrivacyConfig::default()
@@ -274,6 +277,7 @@ impl Privacy {
             // Their guarantees are for records, and against everyone.
             unit: None,
             colluders: None,
+            pairs: None,
         }
     }
 }

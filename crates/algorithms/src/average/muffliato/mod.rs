@@ -147,7 +147,7 @@ impl Muffliato {
     fn noise_alone(&self, law: Event, cx: &mut Cx<'_>) -> Released<Vec<f64>> {
         let (columns, sensitivity, grid) = (self.contribution.columns(), self.sensitivity(), self.contribution.grid());
         let values =
-            (0..columns).map(|_| cx.gate.blur(law, sensitivity, grid, Public::declare(0.0).into()).into_inner());
+            (0..columns).map(|_| cx.gate.blur(law, sensitivity, grid, Released::constant(|| 0.0)).into_inner());
         known(values.collect())
     }
 

@@ -35,7 +35,7 @@ mod walk;
 pub use clones::Clones;
 pub use cycle::Cycle;
 pub use estimate::{Estimate, PathMixture};
-pub use graph::{Gossip, GossipPairs, PAIRS_MEMBERS_MAX, PaperGossip, WorstAndMean};
+pub use graph::{Gossip, GossipPairs, PAIRS_EDGES_MAX, PAIRS_MEMBERS_MAX, PaperGossip, WorstAndMean};
 pub use graph_walk::{GraphPairs, GraphWalk};
 pub use iteration::Iteration;
 pub use ring::{BadRing, Ring, RingBy, Shares};

@@ -68,7 +68,7 @@ pub(super) fn resolve(
     let privacy = match config.privacy {
         None => None,
         Some(privacy) if statistic.is_some() => {
-            Some(statistic::privacy(privacy, algorithm, &data, statistic.as_ref(), lines)?)
+            Some(statistic::privacy(privacy, algorithm, &data, statistic.as_ref(), algorithms, lines)?)
         }
         Some(privacy) => {
             let task = (algorithm, &data, &graph, &model);
@@ -415,9 +415,15 @@ fn run(
         let what = format!("{} goes by wakes; accepted with run.rounds: algorithm = {others}", algorithm.name);
         return Err(lines.mistake("run.rounds", what));
     }
-    let rounds = algorithm.in_rounds.then(|| config.rounds.unwrap_or(1));
+    if config.accelerated.is_some() && !algorithm.accelerates {
+        let others = names_of(algorithms, |one| one.accelerates);
+        let what =
+            format!("{} mixes nothing in rounds; accepted with run.accelerated: algorithm = {others}", algorithm.name);
+        return Err(lines.mistake("run.accelerated", what));
+    }
+    let rounds = config.rounds.or(algorithm.rounds).filter(|_| algorithm.in_rounds);
     let default = match (privacy, turns) {
-        _ if rounds.is_some() => EVENTS_PER_ROUND * (1 + u64::from(rounds.unwrap_or(0))),
+        _ if algorithm.in_rounds => EVENTS_PER_ROUND * (1 + u64::from(rounds.unwrap_or(0))),
         // The first graph, models, the graph that they lead to, and models over it.
         (_, Some(turns)) => libm::ceil(turns.graph_first + 2.0 * turns.models + turns.graph) as u64,
         // Enough for every agent to finish its plan, but for one in a billion.
@@ -429,6 +435,7 @@ fn run(
         wakes_per_agent: config.wakes_per_agent.unwrap_or(default),
         tolerance: config.tolerance,
         rounds,
+        accelerated: config.accelerated.or(algorithm.accelerates.then_some(true)),
         clock: config.clock.unwrap_or(Clock::Uniform),
         seed: config.seed.unwrap_or(1),
     })

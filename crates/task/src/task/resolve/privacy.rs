@@ -4,7 +4,7 @@ use super::super::check::Lines;
 use super::super::config::{self, HomeConfig, LossConfig, LossesConfig, PrivacyConfig, WarmConfig};
 use super::super::{
     AccountantName, Data, Description, GraphSource, GraphTask, Home, Leaves, Losses, Mechanism, Model, NoiseKind,
-    Normalize, Privacy, Schedule, Unit, Warm,
+    Normalize, Pairs, Privacy, Schedule, Unit, Warm,
 };
 use super::required;
 use crate::error::Mistake;
@@ -30,7 +30,11 @@ pub(super) fn resolve(
 ) -> Result<Privacy, Mistake> {
     let (algorithm, data, graph, model) = task;
     let refuse = |key: &str, what: String| Err(lines.mistake(key, what));
-    for (given, key) in [(config.unit.is_some(), "privacy.unit"), (config.colluders.is_some(), "privacy.colluders")] {
+    for (given, key) in [
+        (config.unit.is_some(), "privacy.unit"),
+        (config.colluders.is_some(), "privacy.colluders"),
+        (config.pairs.is_some(), "privacy.pairs"),
+    ] {
         if given {
             let what = format!(
                 "{key} is for statistics; models are protected against everyone, and by record; accepted: no {key}"
@@ -105,6 +109,7 @@ pub(super) fn resolve(
         mechanism,
         unit: Unit::Record,
         colluders: 1,
+        pairs: Pairs::Worst,
         clip,
         updates: config.updates.unwrap_or(UPDATES_DEFAULT),
         schedule,

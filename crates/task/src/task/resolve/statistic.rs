@@ -3,7 +3,7 @@
 use super::super::check::Lines;
 use super::super::config::{Config, PrivacyConfig};
 use super::super::{
-    AccountantName, Bounds, Data, Description, GraphSource, Mechanism, NoiseKind, Privacy, Schedule, Statistic,
+    AccountantName, Bounds, Data, Description, GraphSource, Mechanism, NoiseKind, Pairs, Privacy, Schedule, Statistic,
     StatisticKind, Unit, Yields, names_of,
 };
 use super::required;
@@ -47,6 +47,7 @@ pub(super) fn privacy(
     algorithm: &Description,
     data: &Data,
     statistic: Option<&Statistic>,
+    algorithms: &[&Description],
     lines: &Lines<'_>,
 ) -> Result<Privacy, Mistake> {
     let about_models = [
@@ -60,6 +61,14 @@ pub(super) fn privacy(
     if let Some((_, key)) = about_models.into_iter().find(|(given, _)| *given) {
         let what = format!("{key} is for tasks that learn models; accepted with [statistic]: no {key}");
         return Err(lines.mistake(key, what));
+    }
+    if config.pairs.is_some() && !algorithm.by_pairs {
+        let others = names_of(algorithms, |one| one.by_pairs);
+        let what = format!(
+            "{} has one guarantee for all pairs; accepted with privacy.pairs: algorithm = {others}",
+            algorithm.name
+        );
+        return Err(lines.mistake("privacy.pairs", what));
     }
     if statistic.is_none_or(|statistic| statistic.range.is_none()) {
         let what = "statistic.range is missing, and without public bounds no noise hides a value; accepted: statistic.range = [low, high], \
@@ -90,6 +99,7 @@ pub(super) fn privacy(
         mechanism,
         unit: config.unit.unwrap_or(Unit::Record),
         colluders: config.colluders.unwrap_or(1),
+        pairs: config.pairs.unwrap_or(Pairs::Worst),
         clip: 1.0,
         updates: 1,
         schedule: Schedule::Uniform,

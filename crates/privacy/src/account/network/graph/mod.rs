@@ -13,7 +13,7 @@
 
 mod pairs;
 
-pub use pairs::{GossipPairs, PAIRS_MEMBERS_MAX, WorstAndMean};
+pub use pairs::{GossipPairs, PAIRS_EDGES_MAX, PAIRS_MEMBERS_MAX, WorstAndMean};
 
 use super::walk::BadNetwork;
 use crate::round::{div_up, mul_up, sqrt_up};

@@ -10,6 +10,9 @@ use crate::round::{div_up, mul_up, sqrt_up, widen};
 /// Members whose matrix is computed at most.
 pub const PAIRS_MEMBERS_MAX: usize = 2000;
 
+/// Edges of a graph that a ledger holds at most, for whoever wants to compute a mean over pairs again.
+pub const PAIRS_EDGES_MAX: usize = 40_000;
+
 /// Sums and products of a whole matrix at most: half a minute of two processors.
 const WORK_MAX: f64 = 1.2e11;
 

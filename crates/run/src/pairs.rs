@@ -1,0 +1,112 @@
+//! What each member of a private gossip learns of each other: the matrix of epsilons, its worst pair, its mean, and how it falls with the distance.
+//!
+//! All of it follows from the graph, the rounds and the noise in the ledgers, which are public.
+
+use crate::facts::PublicFacts;
+use sottovoce_algorithms::average::muffliato::mixing::weights;
+use sottovoce_core::Graph;
+use sottovoce_privacy::network::{Gossip, GossipPairs, PAIRS_MEMBERS_MAX, WorstAndMean};
+use sottovoce_privacy::{Event, Ledger};
+use sottovoce_report::statistic::AtDistance;
+use sottovoce_task::task::{Observer, Pairs};
+
+/// The matrix of a run, in figures.
+#[derive(Clone, Debug)]
+pub struct PairFigures {
+    /// By source, then by observer; 0 against itself.
+    pub epsilons: Vec<Vec<f64>>,
+    /// The worst pair and the mean.
+    pub both: WorstAndMean,
+    /// By distance in the graph, from 1 on.
+    pub by_distance: Vec<AtDistance>,
+}
+
+impl PairFigures {
+    /// Of a run whose guarantee is by pairs, and of not too many members; none of others, and none where exact values left.
+    pub fn of(facts: &PublicFacts, ledgers: &[Ledger]) -> Option<Self> {
+        let gossip = gossip_of(facts)?;
+        let (Observer::Pairs { rounds }, Some(privacy)) = (facts.observer, facts.privacy) else { return None };
+        let (pairs, noise) = (exposures(&gossip, rounds), noise_of(ledgers.iter())?);
+        let epsilons = pairs.matrix(noise, privacy.delta);
+        let by_distance = by_distance(&gossip, &epsilons);
+        Some(PairFigures { both: pairs.epsilons(noise, privacy.delta), by_distance, epsilons })
+    }
+
+    /// `u,v,epsilon`: what is learned of u by v.
+    pub fn csv(&self, names: &[String]) -> Vec<u8> {
+        let mut csv = csv::WriterBuilder::new().from_writer(Vec::new());
+        let written = (|| {
+            csv.write_record(["u", "v", "epsilon"])?;
+            for (source, row) in self.epsilons.iter().enumerate() {
+                for (observer, epsilon) in row.iter().enumerate().filter(|(observer, _)| *observer != source) {
+                    csv.write_record([&*names[source], &*names[observer], &epsilon.to_string()])?;
+                }
+            }
+            csv.flush()?;
+            Ok::<_, csv::Error>(())
+        })();
+        written.expect("memory can be written");
+        csv.into_inner().expect("memory can be written")
+    }
+}
+
+/// The worst pair and the mean alone, where the task's budget is for the mean.
+pub fn mean_of(facts: &PublicFacts, ledgers: &[Ledger]) -> Option<WorstAndMean> {
+    let privacy = facts.privacy.filter(|privacy| privacy.pairs == Pairs::Mean)?;
+    let Observer::Pairs { rounds } = facts.observer else { return None };
+    let pairs = exposures(&gossip_of(facts)?, rounds);
+    Some(pairs.epsilons(noise_of(ledgers.iter())?, privacy.delta))
+}
+
+fn gossip_of(facts: &PublicFacts) -> Option<Gossip> {
+    let of = |graph: &Graph| weights(graph).ok();
+    matches!(facts.observer, Observer::Pairs { .. } if facts.agents() <= PAIRS_MEMBERS_MAX).then(|| of(&facts.graph))?
+}
+
+/// What each learns of each, computed by all processors.
+pub fn exposures(gossip: &Gossip, rounds: u32) -> GossipPairs {
+    let members = gossip.members();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(members.max(1));
+    let of = |first: usize| {
+        (first..members).step_by(threads).map(|observer| gossip.pair_row(observer, rounds as usize)).collect::<Vec<_>>()
+    };
+    let mut parts: Vec<_> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|first| scope.spawn(move || of(first))).collect();
+        workers.into_iter().map(|worker| worker.join().expect("rows of a matrix").into_iter()).collect()
+    });
+    GossipPairs::from_rows((0..members).filter_map(|observer| parts[observer % threads].next()))
+}
+
+/// sigma over the sensitivity of one release that is worth as much as the largest ledger; none where anything but Gaussian noise is in one.
+pub fn noise_of<'l>(ledgers: impl Iterator<Item = &'l Ledger>) -> Option<f64> {
+    let square = |ledger: &Ledger| {
+        ledger.charges().try_fold(0.0, |square, charge| match charge.event {
+            Event::Gaussian { noise_multiplier } => {
+                Some(square + charge.count as f64 / (noise_multiplier * noise_multiplier))
+            }
+            _ => None,
+        })
+    };
+    let largest = ledgers.map(square).try_fold(0.0, |most: f64, square| Some(most.max(square?)))?;
+    // One release, as every ledger of these has, gives back its own noise.
+    (largest > 0.0).then(|| (1.0 / largest.sqrt()).next_down())
+}
+
+fn by_distance(gossip: &Gossip, epsilons: &[Vec<f64>]) -> Vec<AtDistance> {
+    let mut found: Vec<AtDistance> = Vec::new();
+    for (source, row) in epsilons.iter().enumerate() {
+        for (distance, &epsilon) in gossip.distances(&[source]).into_iter().zip(row) {
+            let Some(distance) = distance.filter(|distance| *distance > 0) else { continue };
+            let empty = AtDistance { least: f64::INFINITY, ..AtDistance::default() };
+            while found.len() < distance {
+                found.push(AtDistance { distance: found.len() as u64 + 1, ..empty });
+            }
+            let at = &mut found[distance - 1];
+            (at.least, at.most) = (at.least.min(epsilon), at.most.max(epsilon));
+            // The sum, until all are there.
+            (at.mean, at.pairs) = (at.mean + epsilon, at.pairs + 1);
+        }
+    }
+    found.iter_mut().for_each(|at| at.mean /= at.pairs.max(1) as f64);
+    found
+}
