@@ -100,7 +100,8 @@ fn preview(task: &Task, output: Output) -> Result<(), Halt> {
             "edges": loaded.edge_count(),
         }))?;
     } else if !output.quiet {
-        screen::say(format!("{}\nNothing was run: --dry-run.", facts.describe(Origin::Simulator)))?;
+        let moved = loaded.values_moved().map_or(String::new(), |moved| format!("\nwarning: {moved}"));
+        screen::say(format!("{}{moved}\nNothing was run: --dry-run.", facts.describe(Origin::Simulator)))?;
     }
     Ok(())
 }
@@ -115,6 +116,7 @@ pub fn estimates(summary: &Summary) -> String {
         exact,
         error_max,
         error_predicted,
+        error_bound,
         ..
     }) = summary.estimate()
     else {
@@ -136,6 +138,9 @@ pub fn estimates(summary: &Summary) -> String {
     }
     if let Some(deviation) = error_predicted {
         text += &format!("; standard deviation by the formula {}", number::significant(*deviation, 3));
+    }
+    if let Some(bound) = error_bound {
+        text += &format!("; the theorem bounds the error of expected estimates by {}", number::significant(*bound, 2));
     }
     text + "."
 }

@@ -37,7 +37,7 @@ pub struct PublicFacts {
     pub points: Vec<u64>,
     /// c_i of each, which follows from m_i and points-max.
     pub confidence: Vec<f64>,
-    /// Numbers in a model.
+    /// Numbers in a model, or in an estimate.
     pub dimension: usize,
     /// The names of its features, as the header of the data has them.
     pub feature_names: Vec<String>,
@@ -96,7 +96,7 @@ impl PublicFacts {
             names: loaded.names.clone(),
             points: ids().map(|id| points(loaded, id)).collect(),
             confidence: ids().map(|id| problem.facts(problem.data.size(id)).1).collect(),
-            dimension: problem.dimension(),
+            dimension: loaded.number_names().len(),
             feature_names: loaded.feature_names.clone(),
             dimension_in_words: dimension_in_words(loaded),
             edges_in_words: edges_in_words(loaded),
@@ -163,7 +163,11 @@ impl PublicFacts {
             return match self.algorithm.leaves {
                 Leaves::Nothing => "Nothing leaves any agent: epsilon = 0.".to_owned(),
                 _ => {
-                    let what = if self.statistic.is_some() { "sums" } else { "models" };
+                    let what = match &self.statistic {
+                        Some(statistic) if statistic.kind.is_of_pairs() => "rows",
+                        Some(_) => "sums",
+                        None => "models",
+                    };
                     format!("No privacy: exact {what} leave every agent that has a neighbour, so epsilon = infinity.")
                 }
             };

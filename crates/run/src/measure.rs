@@ -6,8 +6,8 @@ use sottovoce_algorithms::reference::statistic;
 use sottovoce_core::{Algorithm, PeerId, Rows};
 use sottovoce_privacy::Ledger;
 use sottovoce_report::statistic::Sample;
-use sottovoce_sim::Counters;
-use sottovoce_task::algorithms::{Access, Visitor, with_algorithm};
+use sottovoce_sim::{Counters, Simulation};
+use sottovoce_task::algorithms::{Access, Visitor, pairs, with_algorithm};
 use sottovoce_task::load::Loaded;
 use sottovoce_task::task::{Statistic, StatisticKind, Unit};
 use std::ops::ControlFlow;
@@ -25,6 +25,8 @@ pub struct Measured {
     pub ledgers: Vec<Ledger>,
     /// Errors, from the start to the end.
     pub samples: Vec<Sample>,
+    /// By sample: what a theorem says that the error is at most, in the root mean square over agents of expected estimates; none where it says nothing.
+    pub bound: Vec<f64>,
     /// Everything that happened.
     pub counters: Counters,
     /// What of it happened before the first wake.
@@ -56,6 +58,9 @@ fn exact(loaded: &Loaded, statistic: &Statistic) -> Vec<f64> {
     match statistic.kind {
         StatisticKind::Mean => statistic::mean(everyone),
         StatisticKind::Sum => statistic::sum(everyone),
+        kind if kind.is_of_pairs() => {
+            vec![pairs::exact(&loaded.task, statistic, &loaded.problem).expect("loading has checked it")]
+        }
         other => unreachable!("no algorithm measures {other:?}"),
     }
 }
@@ -99,11 +104,20 @@ impl Visitor for Measure<'_> {
         let Ran { simulation, samples, start, seconds, quiet } = setup.run(
             algorithm,
             data,
-            |run| look(&run.models(), &ids().map(|id| knows(run.state(id))).collect::<Vec<_>>(), run.counters()),
+            |run| {
+                look(
+                    &said(run, algorithm, &access),
+                    &ids().map(|id| knows(run.state(id))).collect::<Vec<_>>(),
+                    run.counters(),
+                )
+            },
             watch,
         )?;
+        let bound = (setup.algorithm.bound)(&loaded.task, &loaded.problem);
+        let at = |sample: &Sample| bound.map(|bound| bound.at(sample.wakes as f64));
         Ok(Measured {
-            estimates: simulation.models(),
+            estimates: said(&simulation, algorithm, &access),
+            bound: samples.iter().filter_map(at).collect(),
             is_told: ids().map(|id| knows(simulation.state(id))).collect(),
             ledgers: ids().map(|id| simulation.ledger(id).clone()).collect(),
             counters: simulation.counters().clone(),
@@ -114,6 +128,21 @@ impl Visitor for Measure<'_> {
             quiet,
         })
     }
+}
+
+/// What each agent says now.
+fn said<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
+    run: &Simulation<'w, A, D>,
+    algorithm: &A,
+    access: &Access<A>,
+) -> Rows {
+    let mut rows = run.models();
+    if let Some(at) = access.at {
+        for k in 0..rows.count() {
+            rows.row_mut(k).copy_from_slice(&at(algorithm, run.state(PeerId(k as u32)), run.now()));
+        }
+    }
+    rows
 }
 
 /// |estimate - exact| of each agent that knows an estimate, in the Euclidean norm where there are several numbers.

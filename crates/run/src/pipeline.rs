@@ -95,6 +95,7 @@ pub fn run(request: Request<'_>, watch: &mut Watch<'_>) -> Result<Outcome, Halt>
     let loaded = charge(load(task)?)?;
     let facts = PublicFacts::of(&loaded);
     facts.warnings.iter().try_for_each(|warning| watch(News::Warning(warning)))?;
+    loaded.values_moved().iter().try_for_each(|moved| watch(News::Warning(moved)))?;
     watch(News::Begins(&facts))?;
     let (summary, yielded) = match &loaded.task.statistic {
         Some(statistic) => estimate(&loaded, statistic, threads, folder, watch)?,

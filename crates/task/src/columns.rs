@@ -4,39 +4,73 @@ use crate::error::{Mistake, quote};
 use crate::input::InputFile;
 use crate::private_rows::{self, Moved, Rule};
 use crate::rows::{At, Names, Place, Rows, number, read_csv};
+use crate::task::Statistic;
 use csv::ByteRecord;
-use std::cell::OnceCell;
+use sottovoce_algorithms::pairs::exchange::OBSERVATION_MAX;
+use std::cell::{Cell, OnceCell};
 
 /// The largest size of a value: sums of a quadrillion rows are still numbers that a peer takes.
 pub const VALUE_MAX: f64 = 1e60;
 
-/// Reads a csv file with the header `agent,<column>...` and at least one row: the columns that are named, or all but `label` and the column
-/// of ids. Labels are zero.
+/// Which columns of a file a statistic wants.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'t> {
+    /// The columns that are named; `None`: all but `label` and the column of ids.
+    pub columns: Option<&'t [String]>,
+    /// The column of ids, which there must be, where the task names one.
+    pub record: Option<&'t str>,
+    /// Whether there must be a column `label`.
+    pub has_label: bool,
+    /// The largest size of a value.
+    pub value_max: f64,
+}
+
+impl<'t> Wanted<'t> {
+    /// What a task wants that measures this.
+    pub fn by(statistic: &'t Statistic, record: Option<&'t str>) -> Self {
+        let kind = statistic.kind;
+        let value_max = if kind.is_of_pairs() { OBSERVATION_MAX } else { VALUE_MAX };
+        Wanted { columns: statistic.columns.as_deref(), record, has_label: kind.has_label(), value_max }
+    }
+}
+
+/// Reads a csv file with the header `agent,<column>...` and at least one row. Labels, where they are wanted, are checked by `label`, and zero where
+/// they are not.
 pub fn read(
     file: &InputFile,
     names: &mut Names,
-    columns: Option<&[String]>,
-    record: Option<&str>,
+    wanted: Wanted<'_>,
+    mut label: impl FnMut(f64, At<'_>) -> Result<f64, Mistake>,
 ) -> Result<Rows, Mistake> {
     let mut rows = Rows::default();
-    let places = OnceCell::new();
+    let (places, label_place) = (OnceCell::new(), Cell::new(None));
     let Rows { owners, labels, features, columns: found, .. } = &mut rows;
     read_csv(
         file,
         |header| {
-            let chosen = choose(header, columns, record)?;
+            let chosen = choose(header, wanted)?;
             *found = chosen.iter().map(|&place| name(header, place)).collect();
+            label_place.set(wanted.has_label.then(|| find(header, "label")).flatten());
             let _ = places.set(chosen);
             Ok(())
         },
         |header, row, at| {
             owners.push(names.number(&row[0], at)?);
-            labels.push(0.0);
+            labels.push(match label_place.get() {
+                None => 0.0,
+                Some(place) => match number(&row[place]) {
+                    Some(value) => label(value, at)?,
+                    None => {
+                        let what = format!("label is {}; accepted: -1 and 1, or 0 and 1", quote(&row[place]));
+                        return Err(at.mistake(what));
+                    }
+                },
+            });
             for &place in places.get().into_iter().flatten() {
-                let value = number(&row[place]).filter(|value| value.abs() <= VALUE_MAX);
+                let value = number(&row[place]).filter(|value| value.abs() <= wanted.value_max);
                 features.push(value.ok_or_else(|| {
                     let (column, found) = (quote(&header[place]), quote(&row[place]));
-                    let accepted = format!("a finite number, at most {VALUE_MAX:e} in size");
+                    let accepted = format!("a finite number, at most {:e} in size", wanted.value_max);
                     at.mistake(format!("column {column} is {found}; accepted: {accepted}"))
                 })?);
             }
@@ -61,7 +95,8 @@ pub fn read_private(file: &InputFile, names: &mut Names, columns: Option<&[Strin
         let at = At { file, place: Place::Line(line) };
         private_rows::split(text, &mut row);
         if places.is_empty() {
-            places = choose(&row, columns, None).map_err(|what| at.mistake(what))?;
+            let wanted = Wanted { columns, record: None, has_label: false, value_max: VALUE_MAX };
+            places = choose(&row, wanted).map_err(|what| at.mistake(what))?;
             table.columns = places.iter().map(|&place| name(&row, place)).collect();
             width = row.len();
             return Ok(());
@@ -86,13 +121,32 @@ fn name(header: &ByteRecord, place: usize) -> String {
     String::from_utf8_lossy(header[place].trim_ascii()).into_owned()
 }
 
+/// Where a column stands in a header, the first one of this name.
+fn find(header: &ByteRecord, column: &str) -> Option<usize> {
+    (1..header.len()).find(|&place| name(header, place) == column)
+}
+
 /// Where the columns stand in a header.
-fn choose(header: &ByteRecord, columns: Option<&[String]>, record: Option<&str>) -> Result<Vec<usize>, String> {
+fn choose(header: &ByteRecord, wanted: Wanted<'_>) -> Result<Vec<usize>, String> {
+    let Wanted { columns, record, has_label, .. } = wanted;
     let first = header.get(0).unwrap_or(b"");
     if first.trim_ascii() != b"agent" {
-        return Err(format!("column 1 is {}, not \"agent\"; accepted: the header agent,<column>...", quote(first)));
+        let hint = match first.iter().find(|byte| b";\t|".contains(byte)) {
+            Some(b'\t') => " between commas; this file has tabs",
+            Some(b';') => " between commas; this file has semicolons",
+            Some(_) => " between commas; this file has bars",
+            None => "",
+        };
+        let accepted = format!("the header agent,<column>...{hint}");
+        return Err(format!("column 1 is {}, not \"agent\"; accepted: {accepted}", quote(first)));
     }
     let others: Vec<String> = (1..header.len()).map(|place| name(header, place)).collect();
+    if has_label && find(header, "label").is_none() {
+        return Err("no column \"label\"; accepted: a column label of -1 and 1, or of 0 and 1".to_owned());
+    }
+    if let Some(record) = record.filter(|record| find(header, record).is_none()) {
+        return Err(format!("no column {}; accepted in data.record: {}", quote(record.as_bytes()), others.join(", ")));
+    }
     let Some(columns) = columns else {
         let is_value = |place: &usize| {
             let name = others[place - 1].as_str();

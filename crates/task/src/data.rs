@@ -1,6 +1,6 @@
 //! From rows of files to each agent's training and test points.
 
-use crate::columns;
+use crate::columns::{self, Wanted};
 use crate::error::Mistake;
 use crate::input::InputFile;
 use crate::private_rows::{self, Moved, Rule};
@@ -35,7 +35,10 @@ pub fn read(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
     if let Some(statistic) = &task.statistic {
         let (file, columns) = (&task.data.train.file, statistic.columns.as_deref());
         let train = match task.privacy {
-            None => columns::read(file, names, columns, record(task))?,
+            None => {
+                let mut labels = Labels { loss: Loss::Logistic, low: None };
+                columns::read(file, names, Wanted::by(statistic, record(task)), |y, at| labels.take(y, at))?
+            }
             Some(_) => columns::read_private(file, names, columns)?.0,
         };
         return Ok(Raw { train, test: None });

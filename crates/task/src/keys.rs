@@ -86,6 +86,8 @@ pub enum Kind {
     NumberOr(Range, &'static str),
     /// An array of two finite numbers, the larger one last.
     Interval,
+    /// An array of arrays of finite numbers, all of the same length.
+    Points,
 }
 
 impl fmt::Display for Kind {
@@ -111,6 +113,7 @@ impl fmt::Display for Kind {
             Kind::Number(range) => write!(f, "{range}"),
             Kind::NumberOr(range, word) => write!(f, "{range}, or \"{word}\""),
             Kind::Interval => write!(f, "two finite numbers, the larger one last"),
+            Kind::Points => write!(f, "arrays of finite numbers, as many in each"),
         }
     }
 }
@@ -159,9 +162,13 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("data.feature-bound", Kind::Number(ABOVE_0), "1 with `normalize`, else none", "A public bound on \\|x\\|, before an intercept: in L2 for Gaussian noise and with `normalize = \"l2\"`, else in L1. Points beyond it are shrunk to it. A private task without one is refused; not used without privacy."),
 
     key("statistic", Kind::Table, "none", "What is measured of everybody's data, by an algorithm that yields an estimate; then there is no model, and no test data."),
-    key("statistic.kind", Kind::Choice(STATISTICS), "required", "What is measured. Means and sums are over all rows. Not every algorithm measures every statistic."),
-    key("statistic.columns", Kind::Texts, "all but `agent`, `label` and the column of `data.record`", "The columns it is measured of, one after another."),
+    key("statistic.kind", Kind::Choice(STATISTICS), "required", "What is measured. Means and sums are over all rows; variance, gini, kendall, auc and scatter are means over all pairs of two different rows. Not every algorithm measures every statistic."),
+    key("statistic.columns", Kind::Texts, "all but `agent`, `label` and the column of `data.record`", "The columns it is measured of, one after another. variance and gini have one, kendall two, scatter one or more; auc one, the score, besides the column `label` of -1 and 1 (or 0 and 1), which is public."),
     key("statistic.range", Kind::Interval, "none", "Public bounds of all values; a value outside is moved to the bound."),
+    key("statistic.rows", Kind::Integer(1, COUNT), "as many as there are", "Of pairs: how many rows all agents have together. Real peers must agree on it, for none of them knows all others."),
+    key("statistic.positives", Kind::Integer(1, COUNT), "as many as there are", "auc: how many of all rows have the label 1. Real peers must agree on it."),
+    key("statistic.ties", Kind::Choice(&["zero", "half"]), "`\"zero\"`", "auc: what a pair of two classes with equal scores counts."),
+    key("statistic.centres", Kind::Points, "one cell", "scatter: public points, each the middle of a cell; a row belongs to the nearest, and pairs of two cells count zero."),
     key("statistic.agents", Kind::Integer(1, COUNT), "as many as have rows", "How many agents there are, for a sum. Real peers must agree on it, for none of them knows all others."),
 
     key("graph", Kind::Table, "required; for ring none is accepted", "Who works with whom: `edges` or `kind`, not both. Members of a ring are all members, in the order of their names."),

@@ -1,11 +1,13 @@
 //! From a task to a problem that is ready to run.
 
 use crate::boosted::boosted;
+use crate::data::Prepared;
 use crate::error::{Mistake, quote};
 pub use crate::loaded::Loaded;
 use crate::rows::Names;
 use crate::task::{GraphSource, Statistic, Task, Yields};
 use crate::{data, graph, known};
+use sottovoce_core::PeerId;
 use std::path::Path;
 
 /// Reads the files of a task and builds its problem.
@@ -37,7 +39,7 @@ pub fn load_without(task: &Task, is_void: &dyn Fn(&[u8]) -> bool) -> Result<Load
 
     let mut task = task.clone();
     match &mut task.statistic {
-        Some(statistic) => complete(statistic, &prepared.feature_names, names.len(), &task.source)?,
+        Some(statistic) => complete(statistic, &prepared, names.len(), &task.source)?,
         None if task.algorithm.yields == Yields::ModelPerAgent => {
             task.model.points_max.get_or_insert(prepared.train.largest() as u64);
         }
@@ -52,19 +54,35 @@ pub fn load_without(task: &Task, is_void: &dyn Fn(&[u8]) -> bool) -> Result<Load
     (task.algorithm.complete)(&mut task, &graph);
     let loaded = Loaded::assemble(task, names, prepared, graph, known)?;
     loaded.check_sizes()?;
+    if let Some((_, what)) = (loaded.task.algorithm.check_everyone)(&loaded.task, &loaded.problem) {
+        return Err(Mistake::file(&loaded.task.source, what));
+    }
     Ok(in_its_own_features(loaded))
 }
 
 /// Fills in what a task does not say of its statistic.
-fn complete(statistic: &mut Statistic, columns: &[String], agents: usize, task: &Path) -> Result<(), Mistake> {
-    statistic.columns.get_or_insert_with(|| columns.to_vec());
-    match *statistic.agents.get_or_insert(agents as u64) {
-        said if said == agents as u64 => Ok(()),
-        said => {
-            let what = format!("statistic.agents is {said}, and {agents} agents have rows; accepted: {agents}");
-            Err(Mistake::file(task, what))
+fn complete(statistic: &mut Statistic, data: &Prepared, agents: usize, task: &Path) -> Result<(), Mistake> {
+    statistic.columns.get_or_insert_with(|| data.feature_names.clone());
+    let (agents, rows) = (agents as u64, data.train.len() as u64);
+    let labels = |agent| data.train.points(PeerId(agent)).labels.iter();
+    let positives = (0..agents as u32).flat_map(labels).filter(|label| **label > 0.0).count() as u64;
+    // What a statistic has no use for is not filled in: where all of an agent may be replaced, its rows are nobody's business.
+    let (of_pairs, has_label) = (statistic.kind.is_of_pairs(), statistic.kind.has_label());
+    for (is_used, key, said, found, what) in [
+        (true, "agents", &mut statistic.agents, agents, "agents have rows"),
+        (of_pairs, "rows", &mut statistic.rows, rows, "rows there are"),
+        (has_label, "positives", &mut statistic.positives, positives, "rows have the label 1"),
+    ] {
+        if !is_used {
+            continue;
+        }
+        let said = *said.get_or_insert(found);
+        if said != found {
+            let what = format!("statistic.{key} is {said}, and {found} {what}; accepted: {found}");
+            return Err(Mistake::file(task, what));
         }
     }
+    Ok(())
 }
 
 /// With what base predictors say in place of the points, where the task boosts.

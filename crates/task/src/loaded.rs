@@ -71,6 +71,26 @@ impl Loaded {
         Observations { points: self.problem.data.points(agent), bounds }
     }
 
+    /// The names of the numbers of a model, or of an estimate.
+    pub fn number_names(&self) -> Vec<String> {
+        let names = &self.feature_names;
+        self.task.statistic.as_ref().map_or_else(|| names.clone(), |statistic| statistic.numbers(names))
+    }
+
+    /// How many values of a task without `[privacy]` lie outside the range of its statistic, in a line; none where none does. With `[privacy]` only
+    /// the owner may know.
+    pub fn values_moved(&self) -> Option<String> {
+        let range = self.task.statistic.as_ref()?.range.filter(|_| self.task.privacy.is_none())?;
+        let (mut count, mut all) = (0u64, 0u64);
+        for agent in (0..self.problem.agents() as u32).map(PeerId) {
+            let values = self.problem.data.points(agent).features;
+            count += values.iter().filter(|value| range.clip(**value) != **value).count() as u64;
+            all += values.len() as u64;
+        }
+        let (are, bounds) = (if count == 1 { "lies" } else { "lie" }, "and are moved to the nearer bound");
+        (count > 0).then(|| format!("{count} of {all} values {are} outside statistic.range {bounds}"))
+    }
+
     /// Refuses what the algorithm cannot do with so many agents and columns. A peer is asked when it starts: before, it may not list everyone yet.
     pub fn check_sizes(&self) -> Result<(), Mistake> {
         let sizes = Sizes { agents: self.names.len(), columns: self.problem.dimension() };
@@ -104,6 +124,9 @@ impl Loaded {
             return Some(
                 "the graph is not connected: each of its parts finds an estimate of its own, and none of them is that of everybody",
             );
+        }
+        if let Some(advice) = (self.task.algorithm.advice)(&self.task, &self.problem) {
+            return Some(advice);
         }
         let Problem { loss, regularization, .. } = self.problem;
         let linear = self.plain.is_none() && self.task.algorithm.yields == Yields::ModelPerAgent;

@@ -8,6 +8,8 @@ mod two_party;
 
 use crate::Target;
 use sottovoce_algorithms::joint::{Joint, LogDegree};
+use sottovoce_algorithms::pairs::kernel::{Auc, Kernel, Ties};
+use sottovoce_algorithms::pairs::{gosta::Gosta, u2_gossip::U2Gossip};
 use sottovoce_algorithms::personal::{
     admm::{Admm, AdmmConfig, Inner},
     boosting::{FrankWolfe, FrankWolfeConfig, StepSize},
@@ -18,7 +20,7 @@ use sottovoce_algorithms::personal::{
     graph::{Alternating, GraphLearning, GraphLearningConfig, Placed, Turns},
     propagation::{ModelPropagation, ModelPropagationConfig},
 };
-use sottovoce_algorithms::{Dataset, Loss, Problem, Regularization};
+use sottovoce_algorithms::{Bounds, Dataset, Loss, Observations, Problem, Regularization};
 use sottovoce_core::{Graph, PeerId};
 use sottovoce_privacy::sensitivity::Norm;
 
@@ -85,6 +87,14 @@ pub fn with_all<R>(work: impl FnOnce(&mut [Box<dyn Target + '_>]) -> R) -> R {
     })
     .expect(good);
 
+    let kernel = || Kernel::Auc(Auc { ties: Ties::Half });
+    let gosta = Gosta::new(kernel(), 2.0).expect(good);
+    let u2_gossip = U2Gossip::new(kernel(), 2.0, logistic.graph.edge_count()).expect(good);
+    let mut scores = Dataset::new(1);
+    scores.push_agent(&[0.25, -0.5, 0.75], &[1.0, -1.0, 1.0]);
+    let bounds = Some(Bounds { low: -1.0, high: 1.0 });
+    let observed = Observations { points: scores.points(me), bounds };
+
     let listed = logistic.graph.peers(me);
     let everyone = complete.peers(me);
     let (shard, squares) = (logistic.shard(me), squared.shard(me));
@@ -98,6 +108,9 @@ pub fn with_all<R>(work: impl FnOnce(&mut [Box<dyn Target + '_>]) -> R) -> R {
         Box::new(Letters::new("letters, graph", Agent::new(&learning, placed, everyone))),
         Box::new(Letters::new("letters, descent and graph", Agent::new(&descent_and_graph, shard, everyone))),
         Box::new(Letters::new("letters, boosting and graph", Agent::new(&boosting_and_graph, shard, everyone))),
+        Box::new(Letters::new("letters, gosta", Agent::new(&gosta, observed, listed))),
+        Box::new(Letters::new("letters, u2-gossip", Agent::new(&u2_gossip, observed, listed))),
+        Box::new(Resumed::new("resume, gosta", Agent::new(&gosta, observed, listed))),
         Box::new(Resumed::new("resume, propagation", Agent::new(&propagation, shard, listed))),
         Box::new(Resumed::new("resume, ADMM", Agent::new(&admm, squares, listed))),
         Box::new(Resumed::new("resume, boosting", Agent::new(&boosting, shard, listed))),

@@ -55,6 +55,11 @@ impl Bound {
         }
     }
 
+    /// Of a statistic that is U2 times this, or of a mean over so many nodes.
+    pub fn times(self, factor: f64) -> Self {
+        Bound { means: factor * self.means, pairs: factor * self.pairs, ..self }
+    }
+
     /// The bound at t.
     pub fn at(&self, t: f64) -> f64 {
         let progress = self.rate * t;

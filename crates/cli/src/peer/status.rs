@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
 fn estimate_in_words(one: &PeerTask, estimate: &[f64]) -> String {
     let kind = one.loaded.task.statistic.as_ref().map_or("", |statistic| statistic.kind.name());
     let value = |(column, value): (&String, &f64)| format!("{kind} of {column} {}", number::significant(*value, 9));
-    let values: Vec<String> = one.loaded.feature_names.iter().zip(estimate).map(value).collect();
+    let values: Vec<String> = one.loaded.number_names().iter().zip(estimate).map(value).collect();
     format!("estimate    {}", values.join(", "))
 }
 

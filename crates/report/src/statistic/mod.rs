@@ -34,6 +34,8 @@ pub struct Report {
     pub agents: Vec<AgentEstimate>,
     /// Over time.
     pub samples: Vec<Sample>,
+    /// By sample: what a theorem says that the error is at most; none where it says nothing.
+    pub bound: Vec<f64>,
     /// How many agents there are.
     pub agents_in_all: u64,
     /// How long the run took.

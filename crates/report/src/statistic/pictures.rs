@@ -8,6 +8,9 @@ use crate::plot::{Axis, Chart, Dot, Ink, Stroke};
 /// More agents than this are not drawn one by one.
 const DOTS_MAX: usize = 400;
 
+/// How far above the largest error a bound is drawn.
+const BOUND_DRAWN_MAX: f64 = 100.0;
+
 /// Estimates of more columns than this are not told apart.
 const COLUMNS_MAX: usize = 5;
 
@@ -45,7 +48,17 @@ fn error(report: &Report, along: Along) -> Option<Picture> {
         Along::Bytes => ("Error against bytes sent", "bytes sent, all agents"),
     };
     let y_label = "|estimate − exact|, mean over agents";
-    let mut chart = Chart::new(title, (Axis::from_zero(reach), label), (Axis::log(positive()), y_label));
+    // A bound that is far above all errors would leave no room for them.
+    let most = BOUND_DRAWN_MAX * positive().fold(0.0, f64::max);
+    let bound: Vec<(f64, f64)> = match along {
+        Along::Wakes => {
+            let at = report.samples.iter().map(|sample| sample.wakes as f64 / agents);
+            at.zip(report.bound.iter().copied()).filter(|(_, bound)| *bound <= most).collect()
+        }
+        Along::Bytes => Vec::new(),
+    };
+    let values = positive().chain(bound.iter().map(|point| point.1));
+    let mut chart = Chart::new(title, (Axis::from_zero(reach), label), (Axis::log(values), y_label));
     let is_log = chart.y().is_log();
     // On a logarithmic axis a band that reaches zero has no lower edge: it ends at the mean's tenth.
     let band = |&(x, mean, deviation): &(f64, f64, f64)| (x, (mean - deviation).max(mean / 10.0), mean + deviation);
@@ -53,6 +66,9 @@ fn error(report: &Report, along: Along) -> Option<Picture> {
     chart.band(Ink::Series(0), &band);
     let line: Vec<(f64, f64)> = points.iter().map(|point| (point.0, point.1)).collect();
     chart.line(None, Ink::Series(0), Stroke::Strong, &line);
+    if !bound.is_empty() {
+        chart.line(Some("bound of the theorem"), Ink::Series(1), Stroke::Dotted, &bound);
+    }
     let mut caption = String::from(match along {
         Along::Wakes => {
             "How far the agents' estimates are from the exact value, after each began that many exchanges on average."
@@ -63,6 +79,10 @@ fn error(report: &Report, along: Along) -> Option<Picture> {
         caption += " On this logarithmic scale a straight line means that each exchange removes the same share of what is left.";
     }
     caption += " The band is one standard deviation over agents.";
+    if !bound.is_empty() {
+        caption += " Dotted: what the theorem says that the root mean square over agents is at most, of estimates' expectations; one run adds \
+                    the noise of its swaps.";
+    }
     let stem = if along == Along::Wakes { "error-by-exchanges" } else { "error-by-bytes" };
     Some(Picture::new(stem, caption, &chart.scene(WIDTH, HEIGHT)))
 }

@@ -43,9 +43,10 @@ pub fn shares(task: &Task, loaded: &Loaded) -> Result<Vec<Share>, Mistake> {
 /// would be another record's.
 fn csv(table: &Rows, task: &Task, name: &str, rows: &[usize]) -> Vec<u8> {
     let (p, name) = (table.columns.len(), quoted(name.as_bytes()));
-    // The columns of a statistic have neither labels nor ids beside them.
-    let labelled = task.statistic.is_none();
-    let record = task.data.record.as_deref().filter(|_| labelled);
+    // The columns of a statistic have no ids beside them, and labels only where it is about them.
+    let statistic = task.statistic.as_ref();
+    let labelled = statistic.is_none_or(|statistic| statistic.kind.has_label());
+    let record = task.data.record.as_deref().filter(|_| statistic.is_none());
     let mut text = b"agent".to_vec();
     record.iter().for_each(|record| text.extend([b",".to_vec(), quoted(record.as_bytes())].concat()));
     if labelled {

@@ -27,7 +27,9 @@ pub fn write_estimates(
     let digest = digest_of_run(&facts, &told, &loaded.task)?;
     let summary = Summary::of_estimates(&facts, &told, statistic, Some(&run.exact), digest);
     let summary = summary.with_pairs(&facts, pairs.as_ref().map(|pairs| pairs.both));
-    write(folder, &facts, &told, (Some(&run.exact), &run.samples), pairs.as_ref(), &summary, commands)?;
+    let summary = summary.with_bound(run.bound.last().copied());
+    let seen = Seen { exact: Some(&run.exact), samples: &run.samples, bound: &run.bound, pairs: pairs.as_ref() };
+    write(folder, &facts, &told, seen, &summary, commands)?;
     Ok(summary)
 }
 
@@ -37,7 +39,7 @@ pub fn summary_of_estimates(loaded: &Loaded, statistic: &Statistic, run: &Measur
     let told = Told::of_measured(&facts, run);
     let digest = digest_of_run(&facts, &told, &loaded.task)?;
     let summary = Summary::of_estimates(&facts, &told, statistic, Some(&run.exact), digest);
-    Ok(summary.with_pairs(&facts, mean_of(&facts, told.ledgers)))
+    Ok(summary.with_pairs(&facts, mean_of(&facts, told.ledgers)).with_bound(run.bound.last().copied()))
 }
 
 /// Writes the run directory of real peers that measured a statistic, from public facts and what they told each other.
@@ -58,16 +60,27 @@ pub fn write_told_estimates(
         ..Sample::default()
     };
     let samples: Vec<Sample> = told.traffic.iter().map(sample).collect();
-    write(folder, facts, told, (None, &samples), pairs.as_ref(), &summary, commands)?;
+    let seen = Seen { exact: None, samples: &samples, bound: &[], pairs: pairs.as_ref() };
+    write(folder, facts, told, seen, &summary, commands)?;
     Ok(summary)
+}
+
+/// What was seen of a run, and what only a simulation knows.
+#[derive(Clone, Copy)]
+struct Seen<'s> {
+    exact: Option<&'s Vec<f64>>,
+    samples: &'s [Sample],
+    /// By sample, where a theorem says something.
+    bound: &'s [f64],
+    /// What each pair is protected by, where guarantees are by pairs.
+    pairs: Option<&'s PairFigures>,
 }
 
 fn write(
     folder: &Folder,
     facts: &PublicFacts,
     told: &Told<'_>,
-    (exact, samples): (Option<&Vec<f64>>, &[Sample]),
-    pairs: Option<&PairFigures>,
+    seen: Seen<'_>,
     summary: &Summary,
     commands: Vec<String>,
 ) -> Result<(), Mistake> {
@@ -76,14 +89,14 @@ fn write(
         _ => format!("estimate_{k}"),
     });
     folder.write("estimates.csv", rows_csv(facts, names, told.models, &told.is_told))?;
-    folder.write("metrics.csv", metrics_csv(samples))?;
+    folder.write("metrics.csv", metrics_csv(seen.samples))?;
     folder.write("ledger.jsonl", ledger_of(facts, told))?;
-    if let Some(pairs) = pairs {
+    if let Some(pairs) = seen.pairs {
         folder.write("pairs.csv", pairs.csv(&facts.names))?;
     }
     folder.write("task.toml", &facts.task)?;
     folder.write("summary.json", serde_json::to_string_pretty(summary).expect("a summary is JSON") + "\n")?;
-    let report = Report { pairs: pairs.map(by_distance), ..page(facts, told, exact, samples, summary, commands) };
+    let report = Report { pairs: seen.pairs.map(by_distance), ..page(facts, told, seen, summary, commands) };
     let pictures = statistic::plots(&report);
     write_pictures(folder, &pictures)?;
     folder.write("report.html", statistic::html(&report, &pictures))
@@ -103,14 +116,7 @@ fn metrics_csv(samples: &[Sample]) -> String {
     text
 }
 
-fn page(
-    facts: &PublicFacts,
-    told: &Told<'_>,
-    exact: Option<&Vec<f64>>,
-    samples: &[Sample],
-    summary: &Summary,
-    commands: Vec<String>,
-) -> Report {
+fn page(facts: &PublicFacts, told: &Told<'_>, seen: Seen<'_>, summary: &Summary, commands: Vec<String>) -> Report {
     let figures = summary.estimate().expect("a statistic was measured");
     let agent = |k: usize| AgentEstimate {
         name: facts.names[k].clone(),
@@ -122,11 +128,15 @@ fn page(
         subtitle: pages::subtitle(facts, told),
         privacy: facts.privacy_line(told.origin),
         statistic: figures.statistic.to_owned(),
-        columns: facts.statistic.as_ref().and_then(|statistic| statistic.columns.clone()).unwrap_or_default(),
+        columns: facts
+            .statistic
+            .as_ref()
+            .map_or(Vec::new(), |statistic| statistic.numbers(statistic.columns.as_deref().unwrap_or_default())),
         estimate: figures.estimate.0.clone(),
-        exact: exact.cloned(),
+        exact: seen.exact.cloned(),
         agents: (0..facts.agents()).filter(|&k| told.is_told[k]).map(agent).collect(),
-        samples: samples.to_vec(),
+        samples: seen.samples.to_vec(),
+        bound: seen.bound.to_vec(),
         agents_in_all: facts.agents() as u64,
         seconds: told.seconds,
         epsilon: bound_or_infinity(summary.epsilon.into()),

@@ -184,6 +184,9 @@ pub struct EstimateFigures {
     /// The standard deviation of an estimate by the formula, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_predicted: Option<f64>,
+    /// What a theorem says that the error is at most: of the expected estimates, in the root mean square over agents; in the simulator only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_bound: Option<f64>,
     /// Letters sent, whatever they hold.
     pub letters_sent: u64,
 }
@@ -312,10 +315,19 @@ impl Summary {
             estimates_std: OneOrMany(deviation),
             exact: exact.map(|exact| OneOrMany(exact.to_vec())),
             error_predicted: facts.error_predicted,
+            error_bound: None,
             letters_sent: told.counters.letters_sent,
         };
         let summary = Summary::with(facts, told, digest, Yielded::Estimate(figures));
         Summary { unit: Some(facts.unit.name()), observer: Some(facts.observer.name()), ..summary }
+    }
+
+    /// With what a theorem says that the error is at most.
+    pub(super) fn with_bound(mut self, bound: Option<f64>) -> Summary {
+        if let Yielded::Estimate(figures) = &mut self.yielded {
+            figures.error_bound = bound;
+        }
+        self
     }
 
     /// What is the same for all runs.

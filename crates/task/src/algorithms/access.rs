@@ -4,7 +4,7 @@ use crate::loaded::Loaded;
 use sottovoce_algorithms::personal::boosting::Bits;
 use sottovoce_algorithms::personal::graph::Links;
 use sottovoce_algorithms::{Observations, Shard};
-use sottovoce_core::{Algorithm, PeerId};
+use sottovoce_core::{Algorithm, PeerId, Time};
 
 /// Something to do with an algorithm, whichever it is.
 pub trait Visitor {
@@ -29,6 +29,8 @@ pub struct Access<A: Algorithm> {
     pub knows: Option<fn(&A::State) -> bool>,
     /// How many steps its model has been through, where all learn one; where there is none, as many as everyone's.
     pub steps: Option<fn(&A::State) -> u64>,
+    /// What an agent would say at a time, where that is more than its model says, which is from its last event.
+    pub at: Option<fn(&A, &A::State, Time) -> Vec<f64>>,
 }
 
 /// Neighbours, their weights and their models.
@@ -37,15 +39,16 @@ pub type HeardModels<'s> = Vec<(PeerId, f64, Option<&'s [f64]>)>;
 impl<A: for<'d> Algorithm<Data<'d> = Observations<'d>>> Access<A> {
     /// Of an algorithm that measures a statistic of rows, and of whose states nothing is read.
     pub fn to_rows() -> Self {
-        Access { data: Loaded::observations, links: None, heard: None, bits: None, knows: None, steps: None }
+        let (links, heard, bits, knows, steps, at) = (None, None, None, None, None, None);
+        Access { data: Loaded::observations, links, heard, bits, knows, steps, at }
     }
 }
 
 impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Access<A> {
     /// Of an algorithm whose agents have points, and of whose states nothing is read.
     pub fn to_points() -> Self {
-        let (links, heard, bits, knows, steps) = (None, None, None, None, None);
-        Access { data: |loaded, agent| loaded.problem.shard(agent), links, heard, bits, knows, steps }
+        let (links, heard, bits, knows, steps, at) = (None, None, None, None, None, None);
+        Access { data: |loaded, agent| loaded.problem.shard(agent), links, heard, bits, knows, steps, at }
     }
 }
 

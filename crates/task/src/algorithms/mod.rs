@@ -10,11 +10,15 @@ pub mod admm;
 pub mod coordinate_descent;
 pub mod frank_wolfe;
 pub mod gossip;
+pub mod gosta;
+pub mod gosta_sync;
 pub mod input_perturbation;
 pub mod local;
 pub mod model_propagation;
 pub mod muffliato;
+pub mod pairs;
 pub mod ring;
+pub mod u2_gossip;
 
 pub use access::{Access, HeardModels, Visitor};
 pub use learned_graph::joint;
@@ -57,6 +61,9 @@ table! {
     gossip,
     ring,
     muffliato,
+    gosta,
+    gosta_sync,
+    u2_gossip,
 }
 
 /// An algorithm's refusal of its parameters, as a mistake of the task.

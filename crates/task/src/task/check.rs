@@ -124,6 +124,10 @@ impl Walk<'_> {
                 let ends: Option<Vec<f64>> = items.iter().map(|item| number(item.get_ref())).collect();
                 matches!(ends.as_deref(), Some(&[low, high]) if low <= high && (high - low).is_finite())
             }
+            (Kind::Points, DeValue::Array(items)) => {
+                let lengths: Option<Vec<usize>> = items.iter().map(|item| point_length(item.get_ref())).collect();
+                lengths.is_some_and(|all| all.first().is_some_and(|first| *first > 0 && all.iter().all(|n| n == first)))
+            }
             (Kind::Number(range) | Kind::NumberOr(range, _), value) => number(value).is_some_and(|x| range.contains(x)),
             _ => false,
         };
@@ -142,6 +146,13 @@ impl Walk<'_> {
             self.refuse(position, format!("{} is {found}; accepted: {}{without}", key.path, key.kind));
         }
     }
+}
+
+/// How many finite numbers an array holds, if it holds nothing else.
+fn point_length(value: &DeValue<'_>) -> Option<usize> {
+    let DeValue::Array(items) = value else { return None };
+    let is_finite = |item: &Spanned<DeValue<'_>>| number(item.get_ref()).is_some_and(f64::is_finite);
+    items.iter().all(is_finite).then_some(items.len())
 }
 
 fn integer(value: &DeValue<'_>) -> Option<i64> {

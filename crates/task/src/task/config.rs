@@ -64,6 +64,10 @@ config! {
         columns: Vec<String>,
         range: [f64; 2],
         agents: u64,
+        rows: u64,
+        positives: u64,
+        ties: super::Ties,
+        centres: Vec<Vec<f64>>,
     }
 
     GraphConfig {

@@ -6,6 +6,7 @@
 use super::{GraphSource, Model, Observer, OwnKeys, Privacy, StatisticKind, Task};
 use crate::keys::Key;
 use sottovoce_algorithms::Problem;
+use sottovoce_algorithms::reference::pairs::Bound;
 use sottovoce_core::Graph;
 use sottovoce_privacy::Plan;
 use sottovoce_privacy::calibrate::Uncalibrated;
@@ -54,6 +55,12 @@ pub struct Description {
     pub refuses: fn(&Wish<'_>) -> Option<Refusal>,
     /// The same for the whole task, once its keys are resolved, and again when it is known how many agents and columns there are.
     pub check: fn(&Task, Option<Sizes>) -> Option<Refusal>,
+    /// The same for everybody's data on its graph. No peer is asked, for none of them has these.
+    pub check_everyone: fn(&Task, &Problem) -> Option<Refusal>,
+    /// What is allowed with everybody's data on its graph, but seldom meant.
+    pub advice: fn(&Task, &Problem) -> Option<&'static str>,
+    /// How far estimates are from the exact value at most, in the root mean square over agents of their expectations, where a theorem says so.
+    pub bound: fn(&Task, &Problem) -> Option<Bound>,
     /// Against whom its guarantee holds, with so many agents.
     pub observer: fn(&Task, usize) -> Observer,
     /// The standard deviation of an estimate by the formula, where there is one.
@@ -160,6 +167,9 @@ impl Description {
         own_defaults: |_| (),
         refuses: |_| None,
         check: |_, _| None,
+        check_everyone: |_, _| None,
+        advice: |_, _| None,
+        bound: |_, _| None,
         observer: |_, _| Observer::Everyone,
         deviation: |_, _, _| None,
         refuses_graph: |_, _| None,

@@ -26,7 +26,7 @@ pub use sottovoce_algorithms::graphs::Threshold;
 pub use sottovoce_algorithms::personal::descent::Start;
 use sottovoce_algorithms::{Loss, Regularization};
 pub use sottovoce_sim::{Clock, Faults, Partition};
-pub use statistic::{Bounds, Statistic, StatisticKind};
+pub use statistic::{Bounds, Statistic, StatisticKind, Ties};
 use std::path::{Path, PathBuf};
 
 /// The longest task file that is read, in bytes.

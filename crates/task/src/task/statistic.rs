@@ -3,6 +3,7 @@
 use crate::keys::STATISTICS;
 use serde::{Deserialize, Serialize};
 pub use sottovoce_algorithms::Bounds;
+use sottovoce_algorithms::pairs::kernel;
 
 /// What is measured, in the order of [`STATISTICS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,15 +15,15 @@ pub enum StatisticKind {
     Sum,
     /// How many values lie in each of some equal bins.
     Histogram,
-    /// The variance of each column.
+    /// The variance of a column.
     Variance,
-    /// The mean difference of two rows, over twice the mean.
+    /// The mean difference of two rows.
     Gini,
     /// How often two rows are in the same order by both of two columns.
     Kendall,
     /// How often a row of one class has a higher score than one of the other.
     Auc,
-    /// The mean distance of two rows within a group.
+    /// The mean squared distance of two rows, where rows of two cells count zero.
     Scatter,
 }
 
@@ -30,6 +31,37 @@ impl StatisticKind {
     /// As it is written in a task file.
     pub fn name(self) -> &'static str {
         STATISTICS[self as usize]
+    }
+
+    /// Whether it is the mean of a function of two rows, over all pairs: one number, however many columns a row has.
+    pub fn is_of_pairs(self) -> bool {
+        use StatisticKind::{Auc, Gini, Kendall, Scatter, Variance};
+        matches!(self, Variance | Gini | Kendall | Auc | Scatter)
+    }
+
+    /// Whether rows have a label.
+    pub fn has_label(self) -> bool {
+        self == StatisticKind::Auc
+    }
+}
+
+/// What two equal scores of two classes count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ties {
+    /// Nothing.
+    #[default]
+    Zero,
+    /// One half.
+    Half,
+}
+
+impl From<Ties> for kernel::Ties {
+    fn from(ties: Ties) -> Self {
+        match ties {
+            Ties::Zero => kernel::Ties::Zero,
+            Ties::Half => kernel::Ties::Half,
+        }
     }
 }
 
@@ -44,4 +76,19 @@ pub struct Statistic {
     pub range: Option<Bounds>,
     /// How many agents there are; `None`: as many as have rows, filled in by [`crate::load::load`].
     pub agents: Option<u64>,
+    /// Of pairs: how many rows there are in all; `None`: as many as there are, filled in by [`crate::load::load`].
+    pub rows: Option<u64>,
+    /// auc: how many of them are of the positive class; `None`: as many as are, filled in by [`crate::load::load`].
+    pub positives: Option<u64>,
+    /// auc: what equal scores count.
+    pub ties: Ties,
+    /// scatter: the centres of its cells; none: one cell.
+    pub centres: Vec<Vec<f64>>,
+}
+
+impl Statistic {
+    /// The names of the numbers of an estimate, where rows have these columns.
+    pub fn numbers(&self, columns: &[String]) -> Vec<String> {
+        if self.kind.is_of_pairs() { vec![columns.join(" and ")] } else { columns.to_vec() }
+    }
 }

@@ -306,6 +306,10 @@ impl Statistic {
             columns: self.columns.clone(),
             range: self.range.map(|Bounds { low, high }| [low, high]),
             agents: self.agents,
+            rows: self.rows.filter(|_| self.kind.is_of_pairs()),
+            positives: self.positives.filter(|_| self.kind.has_label()),
+            ties: self.kind.has_label().then_some(self.ties),
+            centres: (!self.centres.is_empty()).then(|| self.centres.clone()),
         }
     }
 }

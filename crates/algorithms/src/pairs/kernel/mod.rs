@@ -8,7 +8,7 @@
 //! | [`Auc`] | 1 where the positive one of two classes has the higher score | from 0 to 1 | n log n |
 //! | [`Scatter`] | the squared distance of two points of one cell, else 0 | from 0 to columns times the squared width | n |
 //!
-//! A kernel of one's own implements [`PairKernel`]: [`PairKernel::columns`], [`PairKernel::value`] and [`PairKernel::range`] are enough.
+//! [`Kernel`] is any of them, chosen while a program runs. A kernel of one's own implements [`PairKernel`]: [`PairKernel::columns`], [`PairKernel::value`] and [`PairKernel::range`] are enough.
 
 use crate::Bounds;
 use crate::config::ConfigError;
@@ -311,6 +311,56 @@ impl PairKernel for Scatter {
         points.sort_by_key(|(cell, _)| *cell);
         let cells = points.chunk_by(|a, b| a.0 == b.0);
         cells.map(|cell| squared_distances(cell.iter().map(|(_, point)| *point), self.columns)).sum()
+    }
+}
+
+/// One of the kernels here.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kernel {
+    /// Gini's mean difference.
+    Gini(Gini),
+    /// The variance.
+    Variance(Variance),
+    /// Kendall's tau.
+    Kendall(Kendall),
+    /// The area under the ROC curve.
+    Auc(Auc),
+    /// The scatter within cells.
+    Scatter(Scatter),
+}
+
+/// The same of whichever kernel it is.
+macro_rules! of_any {
+    ($kernel:expr, $inner:ident => $what:expr) => {
+        match $kernel {
+            Kernel::Gini($inner) => $what,
+            Kernel::Variance($inner) => $what,
+            Kernel::Kendall($inner) => $what,
+            Kernel::Auc($inner) => $what,
+            Kernel::Scatter($inner) => $what,
+        }
+    };
+}
+
+impl PairKernel for Kernel {
+    fn columns(&self) -> usize {
+        of_any!(self, kernel => kernel.columns())
+    }
+
+    fn has_label(&self) -> bool {
+        of_any!(self, kernel => kernel.has_label())
+    }
+
+    fn value(&self, one: &[f64], other: &[f64]) -> f64 {
+        of_any!(self, kernel => kernel.value(one, other))
+    }
+
+    fn range(&self, bounds: Option<Bounds>) -> Option<Bounds> {
+        of_any!(self, kernel => kernel.range(bounds))
+    }
+
+    fn sum_over_pairs(&self, observations: &[f64]) -> f64 {
+        of_any!(self, kernel => kernel.sum_over_pairs(observations))
     }
 }
 

@@ -60,7 +60,18 @@ fn exact_sums_equal_their_definition_with_ties_and_values_fill_the_range() {
     check("Kendall", &Kendall);
     check("AUC", &Auc::default());
     check("AUC, ties at half", &Auc { ties: Ties::Half });
-    check("scatter, one cell", &Scatter::new(2, &[0.0, 0.0]).expect("a centre"));
+    let scatter = Scatter::new(2, &[0.0, 0.0]).expect("a centre");
+    check("scatter, one cell", &scatter);
+    let half = Auc { ties: Ties::Half };
+    for kernel in [
+        Kernel::Gini(Gini),
+        Kernel::Variance(Variance),
+        Kernel::Kendall(Kendall),
+        Kernel::Auc(half),
+        Kernel::Scatter(scatter),
+    ] {
+        check(&format!("{kernel:?}"), &kernel);
+    }
 }
 
 #[test]

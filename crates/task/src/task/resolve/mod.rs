@@ -8,7 +8,8 @@ use super::check::Lines;
 use super::config::{self, Config, DataConfig, FaultsConfig, GraphConfig, ModelConfig, RunConfig};
 use super::{
     Clock, Data, Description, Faults, GraphSource, GraphTask, Leaves, Model, Normalize, OwnKeys, Partition, Points,
-    Privacy, Run, Start, Task, Test, Threshold, Turns, WAKES_DEFAULT, WAKES_WITH_TOLERANCE, Wish, Yields, names_of,
+    Privacy, Run, Start, StatisticKind, Task, Test, Threshold, Turns, WAKES_DEFAULT, WAKES_WITH_TOLERANCE, Wish,
+    Yields, names_of,
 };
 use crate::error::Mistake;
 use crate::input::{InputFile, Memory};
@@ -122,7 +123,12 @@ fn check_algorithm(
             names if names.is_empty() => "accepted: no [privacy]".to_owned(),
             names => format!("accepted with [privacy]: {names}"),
         };
-        let sent = if measures { "sums" } else { "models" };
+        let of_pairs = |kind: &StatisticKind| kind.is_of_pairs();
+        let sent = match measures {
+            true if algorithm.statistics.iter().any(of_pairs) => "rows",
+            true => "sums",
+            false => "models",
+        };
         let what = format!("{name} sends exact {sent}, so it cannot be private; {others}");
         return Err(lines.mistake("algorithm", what));
     }

@@ -38,7 +38,25 @@ pub(super) fn resolve(
     }
     let columns = statistic.columns.map(|columns| check_columns(columns, lines)).transpose()?;
     let range = statistic.range.map(|[low, high]| Bounds { low, high });
-    Ok(Some(Statistic { kind, columns, range, agents: statistic.agents }))
+    let only_for = [
+        (statistic.rows.is_some() && !kind.is_of_pairs(), "statistic.rows", "a statistic of pairs"),
+        (statistic.positives.is_some() && kind != StatisticKind::Auc, "statistic.positives", "kind = \"auc\""),
+        (statistic.ties.is_some() && kind != StatisticKind::Auc, "statistic.ties", "kind = \"auc\""),
+        (statistic.centres.is_some() && kind != StatisticKind::Scatter, "statistic.centres", "kind = \"scatter\""),
+    ];
+    if let Some((_, key, whose)) = only_for.into_iter().find(|(refused, ..)| *refused) {
+        return Err(lines.mistake(key, format!("{key} is for {whose}; accepted with \"{}\": no {key}", kind.name())));
+    }
+    Ok(Some(Statistic {
+        kind,
+        columns,
+        range,
+        agents: statistic.agents,
+        rows: statistic.rows,
+        positives: statistic.positives,
+        ties: statistic.ties.unwrap_or_default(),
+        centres: statistic.centres.unwrap_or_default(),
+    }))
 }
 
 /// Resolves `[privacy]` of a task that measures a statistic, and refuses what would not be private.
@@ -132,7 +150,10 @@ fn about_models(config: &Config) -> Vec<(bool, &'static str)> {
 fn wrong_pair(algorithm: &Description, kind: StatisticKind, algorithms: &[&Description]) -> String {
     let (name, wanted) = (algorithm.name, kind.name());
     let own: Vec<String> = algorithm.statistics.iter().map(|kind| format!("\"{}\"", kind.name())).collect();
-    let own = own.join(" or ");
+    let own = match own.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => own.concat(),
+    };
     match names_of(algorithms, |one| one.statistics.contains(&kind)) {
         others if others.is_empty() => {
             format!("no algorithm of this version measures \"{wanted}\"; accepted with {name}: kind = {own}")

@@ -38,7 +38,7 @@ use sottovoce_privacy::Exhausted;
 use std::fmt::Debug;
 
 /// Larger values are moved to this, so that squares and sums of them may be sent.
-const OBSERVATION_MAX: f64 = 1e30;
+pub const OBSERVATION_MAX: f64 = 1e30;
 
 /// What a meeting does to the estimates of the two nodes.
 pub trait Rule: Copy + Debug + Send + Sync {
@@ -92,6 +92,11 @@ impl<K: PairKernel, R: Rule> Exchange<K, R> {
             self.rule.accrue(&mut estimate, || self.h(me, node), now);
             self.factor * self.rule.value(&estimate)
         })
+    }
+
+    /// What an agent would estimate at this time: the mean of its nodes.
+    pub fn estimate_at(&self, me: &State<R::Estimate>, now: Time) -> f64 {
+        self.estimates_at(me, now).sum::<f64>() / me.estimates.len().max(1) as f64
     }
 
     fn h(&self, me: &State<R::Estimate>, node: usize) -> f64 {
@@ -471,3 +476,6 @@ impl<K: PairKernel, R: Rule> Algorithm for Exchange<K, R> {
         &me.estimate
     }
 }
+
+#[cfg(test)]
+mod tests;
