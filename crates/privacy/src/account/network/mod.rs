@@ -37,6 +37,6 @@ pub use estimate::{Estimate, PathMixture};
 pub use graph::{Gossip, PaperGossip};
 pub use graph_walk::{GraphPairs, GraphWalk};
 pub use iteration::Iteration;
-pub use ring::{BadRing, Ring, RingBy, Shares};
+pub use ring::{BadRing, Ring, RingBy, Shares, reissue_law};
 pub use staircase::staircase;
 pub use walk::{BadNetwork, Observer, Walk};
