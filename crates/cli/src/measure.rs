@@ -2,6 +2,7 @@
 
 use crate::{OutArguments, Output, RunArguments, screen};
 use sottovoce_report::plot::number;
+use sottovoce_report::statistic::missing_in_words;
 use sottovoce_report::training::bound_or_infinity;
 use sottovoce_run::facts::{Origin, PublicFacts};
 use sottovoce_run::pipeline::{Directory, Outcome, Request};
@@ -115,6 +116,7 @@ pub fn estimates(summary: &Summary) -> String {
         exact,
         error_max,
         error_predicted,
+        passed_over,
         ..
     }) = summary.estimate()
     else {
@@ -137,7 +139,11 @@ pub fn estimates(summary: &Summary) -> String {
     if let Some(deviation) = error_predicted {
         text += &format!("; standard deviation by the formula {}", number::significant(*deviation, 3));
     }
-    text + "."
+    text += ".";
+    if let Some(passed_over) = passed_over {
+        text += &format!(" {}", missing_in_words(*passed_over));
+    }
+    text
 }
 
 /// How many digits of a value mean something where agents differ by so much: two beyond the first that differs, and nine at most.

@@ -110,6 +110,8 @@ fn page(
         columns: facts.statistic.as_ref().and_then(|statistic| statistic.columns.clone()).unwrap_or_default(),
         estimate: figures.estimate.0.clone(),
         exact: exact.cloned(),
+        error_predicted: figures.error_predicted,
+        passed_over: figures.passed_over.unwrap_or(0),
         agents: (0..facts.agents()).filter(|&k| told.is_told[k]).map(agent).collect(),
         samples: samples.to_vec(),
         agents_in_all: facts.agents() as u64,

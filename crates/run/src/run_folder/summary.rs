@@ -180,6 +180,9 @@ pub struct EstimateFigures {
     /// The standard deviation of an estimate by the formula, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_predicted: Option<f64>,
+    /// How many contributions are missing, because their members were gone and were passed over; absent where none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passed_over: Option<u32>,
     /// Letters sent, whatever they hold.
     pub letters_sent: u64,
 }
@@ -308,6 +311,7 @@ impl Summary {
             estimates_std: OneOrMany(deviation),
             exact: exact.map(|exact| OneOrMany(exact.to_vec())),
             error_predicted: facts.error_predicted,
+            passed_over: (told.passed_over > 0).then_some(told.passed_over),
             letters_sent: told.counters.letters_sent,
         };
         let summary = Summary::with(facts, told, digest, Yielded::Estimate(figures));

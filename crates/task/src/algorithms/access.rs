@@ -29,6 +29,8 @@ pub struct Access<A: Algorithm> {
     pub knows: Option<fn(&A::State) -> bool>,
     /// How many steps its model has been through, where all learn one; where there is none, as many as everyone's.
     pub steps: Option<fn(&A::State) -> u64>,
+    /// How many contributions are missing in what an agent knows, because their members were passed over; where there is none, none.
+    pub passed_over: Option<fn(&A::State) -> u32>,
 }
 
 /// Neighbours, their weights and their models.
@@ -37,15 +39,16 @@ pub type HeardModels<'s> = Vec<(PeerId, f64, Option<&'s [f64]>)>;
 impl<A: for<'d> Algorithm<Data<'d> = Observations<'d>>> Access<A> {
     /// Of an algorithm that measures a statistic of rows, and of whose states nothing is read.
     pub fn to_rows() -> Self {
-        Access { data: Loaded::observations, links: None, heard: None, bits: None, knows: None, steps: None }
+        let (links, heard, bits, knows, steps, passed_over) = (None, None, None, None, None, None);
+        Access { data: Loaded::observations, links, heard, bits, knows, steps, passed_over }
     }
 }
 
 impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Access<A> {
     /// Of an algorithm whose agents have points, and of whose states nothing is read.
     pub fn to_points() -> Self {
-        let (links, heard, bits, knows, steps) = (None, None, None, None, None);
-        Access { data: |loaded, agent| loaded.problem.shard(agent), links, heard, bits, knows, steps }
+        let (links, heard, bits, knows, steps, passed_over) = (None, None, None, None, None, None);
+        Access { data: |loaded, agent| loaded.problem.shard(agent), links, heard, bits, knows, steps, passed_over }
     }
 }
 

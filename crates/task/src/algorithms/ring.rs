@@ -190,5 +190,7 @@ pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output
     }
     let ring = Ring::new(config);
     let ring = ring.map_err(|error| Mistake::file(&loaded.task.source, error.to_string()))?;
-    Ok(visitor.visit(&ring, Access { knows: Some(State::knows), ..Access::to_rows() }))
+    let (knows, passed_over) =
+        (Some(State::knows as fn(&State) -> bool), Some(State::passed_over as fn(&State) -> u32));
+    Ok(visitor.visit(&ring, Access { knows, passed_over, ..Access::to_rows() }))
 }

@@ -74,10 +74,15 @@ impl Ring {
     fn noise(&self, law: Option<Event>, cx: &mut Cx<'_>) -> f64 {
         match (law, self.grid) {
             (Some(law), Some(grid)) => {
-                self.wrap(cx.gate.blur(law, self.sensitivity(), grid, known_to_others(0.0)).into_inner())
+                self.wrap(cx.gate.blur(law, self.sensitivity(), grid, Released::constant(|| 0.0)).into_inner())
             }
             _ => 0.0,
         }
+    }
+
+    /// A value that may leave anyway, under a noise that was drawn for it: post-processing.
+    fn under(&self, tau: Released<f64>, noise: f64) -> Released<f64> {
+        tau.with_public(Public::declare((*self, noise)), |(ring, noise), tau| ring.wrap(tau + noise))
     }
 
     /// What the agent adds at a hop that it has not held before, and what it paid for it. Beyond its plan a member adds noise only: others rely on it.
@@ -146,8 +151,7 @@ impl Ring {
         if self.config.reveal == Reveal::Broadcast {
             if let Some(added) = me.added.as_mut().filter(|added| self.is_topped_up() && added.hop == self.hops()) {
                 let told = *added.told.get_or_insert_with(|| self.noise(self.config.law, cx));
-                tau = tau.with_public(Public::declare(told), |told, tau| tau + told);
-                tau = tau.with_public(Public::declare(*self), |ring, tau| ring.wrap(tau));
+                tau = self.under(tau, told);
             }
             for to in cx.reach.iter().map(|edge| edge.peer) {
                 let public = Public::declare((token.epoch, token.weight));
@@ -187,7 +191,7 @@ impl Ring {
         me.epoch = me.epoch.next(sent.hop, cx.me.0);
         me.reissues = me.reissues.saturating_add(1);
         // It was released when it was sent.
-        let tau = known_to_others(self.wrap(sent.tau + past));
+        let tau = self.under(known_to_others(sent.tau), past);
         self.pass_on(me, tau, Token { epoch: me.epoch, hop: sent.hop + 1, silent: 0, ..sent }, cx);
     }
 
@@ -305,7 +309,7 @@ impl State {
         self.sum.is_some()
     }
 
-    /// How often members were passed over at the least, so that their contributions are missing in the sum.
+    /// How many contributions the sum misses, since their members were passed over: each epoch has left out one.
     pub fn passed_over(&self) -> u32 {
         self.sum.map_or(0, |(epoch, ..)| epoch.count)
     }
