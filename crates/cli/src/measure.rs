@@ -2,6 +2,7 @@
 
 use crate::{OutArguments, Output, RunArguments, screen};
 use sottovoce_report::plot::number;
+use sottovoce_report::statistic::missing_in_words;
 use sottovoce_report::training::bound_or_infinity;
 use sottovoce_run::facts::{Origin, PublicFacts};
 use sottovoce_run::pipeline::{Directory, Outcome, Request};
@@ -117,6 +118,7 @@ pub fn estimates(summary: &Summary) -> String {
         error_max,
         error_predicted,
         error_bound,
+        passed_over,
         ..
     }) = summary.estimate()
     else {
@@ -142,7 +144,11 @@ pub fn estimates(summary: &Summary) -> String {
     if let Some(bound) = error_bound {
         text += &format!("; the theorem bounds the error of expected estimates by {}", number::significant(*bound, 2));
     }
-    text + "."
+    text += ".";
+    if let Some(passed_over) = passed_over {
+        text += &format!(" {}", missing_in_words(*passed_over));
+    }
+    text
 }
 
 /// How many digits of a value mean something where agents differ by so much: two beyond the first that differs, and nine at most.

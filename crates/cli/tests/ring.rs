@@ -38,12 +38,29 @@ fn a_ring_measures_sums_and_means_and_says_against_whom_it_protects() {
     let ledger = read(place, "private/ledger.jsonl");
     let lines: Vec<&str> = ledger.lines().collect();
     let header = "{\"ledger\":1,\"unit\":\"record\",\"observer\":\"any one other member\",\"ring\":{\"members\":8,\"colluders\":1,\"noise\":\"one\"}}";
-    assert_eq!((lines[0], lines.len()), (header, 9), "{ledger}");
-    assert!(lines[1..].iter().all(|line| line.contains("\"one-member\"") && line.contains("\"count\":2")), "{ledger}");
+    assert_eq!((lines[0], lines.len()), (header, 17), "{ledger}");
+    assert!(lines[1..].iter().all(|line| line.contains("\"one-member\"")), "{ledger}");
+    // Each contribution, and what may be seen again of it.
+    let count = |track: &str, count: u64| {
+        let is = |line: &&&str| line.contains(track) && line.contains(&format!("\"count\":{count}"));
+        lines.iter().filter(is).count()
+    };
+    assert_eq!((count("\"token\"", 2), count("\"reissues\"", 4)), (8, 8), "{ledger}");
     let again = json(place, "privacy epsilon --ledger private/ledger.jsonl --delta 1e-6");
     assert_eq!((&again["epsilon"], &again["observer"]), (&private["epsilon"], &private["observer"]));
     let report = read(place, "private/report.html");
     assert!(report.contains("against any one other member") && !report.contains("against everyone"), "{report}");
+    assert!(report.contains("a standard deviation of ") && !report.contains("missing"), "{report}");
+    // Without reissues the same budget buys half of the variance.
+    write(place, "patient.toml", &format!("{TASK}{RANGE}{PRIVATE}[token]\nreissues = 0\n"));
+    let patient = json(place, "measure patient.toml --out patient");
+    let ratio = number("error_predicted") / patient["error_predicted"].as_f64().expect("a figure");
+    assert!((ratio - 2f64.sqrt()).abs() < 0.01, "{ratio}");
+    // A range far from zero costs what its width does.
+    write(place, "far.toml", &format!("{TASK}range = [1000000, 1000001]\n{PRIVATE}"));
+    let far = json(place, "measure far.toml --out far");
+    assert_eq!((&far["error_predicted"], &far["exact"]), (&private["error_predicted"], &9e6.into()));
+    assert!(far["error"].as_f64().is_some_and(|error| error < 5.0 * number("error_predicted")), "{far}");
     let said = done(place, "measure private.toml --out private --force");
     assert!(said.contains("any one other member") && said.contains("standard deviation by the formula"), "{said}");
     let resolved = json(place, "measure private/task.toml --out resolved");
@@ -70,7 +87,12 @@ fn what_a_ring_cannot_do_is_refused_in_one_line() {
     let place = place.path();
     for (task, says) in [
         (format!("{private}colluders = 2\n"), "accepted: colluders = 1, or token.noise = \"all\""),
-        (format!("{private}[token]\nreissues = 1\n"), "accepted with [privacy]: token.reissues = 0"),
+        (format!("{private}[token]\nreissues = 2\n"), "accepted with noise: 0 or 1"),
+        (
+            format!("{private}colluders = 2\n[token]\nnoise = \"all\"\nreissues = 1\n"),
+            "accepted: token.reissues = 0, and the token waits for whoever has it, or colluders = 1",
+        ),
+        (private.replace("[0, 1]", "[0, 1e-305]"), "by 1e-300 to 1e65"),
         (format!("{private}mechanism = \"laplace\"\n[token]\nnoise = \"all\"\n"), "accepted: gaussian"),
         (private.replace(RANGE, ""), "statistic.range is missing"),
         (private.replace("delta = 1e-6\n", ""), "privacy.delta is missing"),
@@ -90,7 +112,7 @@ fn what_a_ring_cannot_do_is_refused_in_one_line() {
     write(place, "rows.csv", &format!("agent,x\n{rows}"));
     write(place, "task.toml", &private.replace("rounds = 2", "rounds = 1000000"));
     let said = refused(place, "measure task.toml --out run");
-    assert!(said.contains("accepted: rounds times rows up to 1073741824"), "{said}");
+    assert!(said.contains("the most rows of one up to 1073741824"), "{said}");
     write(place, "task.toml", &private);
     write(place, "rows.csv", "agent,x\na,1\nb,2\n");
     assert!(refused(place, "measure task.toml --out run").contains("a ring of 2 members; accepted: 3 and more"));
@@ -212,7 +234,7 @@ fn a_private_member_that_is_killed_is_charged_once_for_each_round() {
         assert!(status["epsilon_spent"].as_f64().is_some_and(|spent| spent > 0.0 && spent <= 5.0), "{status}");
         peer.stop();
         let ledger = peer.step().expect("a step").ledger;
-        assert_eq!(ledger.releases(), rounds, "{}: {ledger:?}", peer.name);
+        assert_eq!(ledger.releases(), 3 * rounds, "{}: {ledger:?}", peer.name);
     }
 }
 
@@ -221,7 +243,7 @@ fn a_private_member_that_is_killed_is_charged_once_for_each_round() {
 fn a_member_that_is_away_for_longer_than_the_time_out_never_counts_twice() {
     let place = support::folder();
     let rounds = 25;
-    let task = format!("{TASK}[run]\nrounds = {rounds}\n[token]\ntimeout = 4\n");
+    let task = format!("{TASK}[run]\nrounds = {rounds}\n[token]\ntimeout = 0.2\n");
     let mut peers = peers(place.path(), &task, |k| digits(k).to_string());
     storm(&mut peers, 4, Duration::from_millis(700));
     for peer in &mut peers {
@@ -231,13 +253,13 @@ fn a_member_that_is_away_for_longer_than_the_time_out_never_counts_twice() {
     }
 }
 
-/// One is killed for good after it has contributed, so that it may have passed the token on unheard. The others end.
+/// One is killed for good after it has contributed, so that it may have passed the token on unheard. The others end, and their results say what is missing.
 #[test]
 fn one_that_is_gone_for_good_is_passed_over_and_holds_nobody_up() {
     let place = support::folder();
     let (rounds, gone) = (3, 2);
-    // Five seconds, so that a busy machine is not taken for a member that has gone.
-    let task = format!("{TASK}[run]\nrounds = {rounds}\n[token]\ntimeout = 100\n");
+    // So long that a busy machine is not taken for a member that has gone.
+    let task = format!("{TASK}[run]\nrounds = {rounds}\n[token]\ntimeout = 5\n");
     let mut peers = peers(place.path(), &task, |k| digits(k).to_string());
     peers.iter_mut().for_each(Peer::start);
     until("it has contributed", || peers[gone].step().is_some_and(|step| step.ledger.releases() > 0));
@@ -247,15 +269,49 @@ fn one_that_is_gone_for_good_is_passed_over_and_holds_nobody_up() {
     for k in others() {
         let counts = counts(estimate(&mut peers[k]), rounds);
         assert!(others().all(|k| counts[k] == rounds) && counts[gone] <= rounds, "{counts:?}");
+        assert_eq!(peers[k].status()["passed_over"], rounds - counts[gone], "{counts:?}");
         peers[k].stop();
     }
 }
 
-/// What a token shows that is issued again is not charged for by any plan, so with privacy it waits for whoever has it.
+/// The same with privacy. One comes only after it was passed over, with what was sent to it: it pays for what it adds to the old token, and all learn the new one's sum.
 #[test]
-fn a_private_token_waits_for_a_member_that_is_gone_and_passes_nobody_over() {
+fn a_private_member_that_is_gone_is_passed_over_and_comes_back_with_an_old_token() {
     let place = support::folder();
-    let task = format!("{TASK}{RANGE}[run]\nrounds = 2\n[privacy]\nepsilon = 5\ndelta = 1e-6\n[token]\ntimeout = 1\n");
+    let (rounds, gone) = (2, 3);
+    let task =
+        format!("{TASK}{RANGE}[run]\nrounds = {rounds}\n[privacy]\nepsilon = 5\ndelta = 1e-6\n[token]\ntimeout = 2\n");
+    let mut peers = peers(place.path(), &task, |k| format!("0.{k}"));
+    let others = || (0..MEMBERS).filter(|k| *k != gone);
+    for k in others() {
+        // With all as witnesses nobody would say anything while one is away.
+        let file = format!("m{k}/peer.toml");
+        write(place.path(), &file, &format!("witnesses = 3\n{}", read(place.path(), &file)));
+        peers[k].start();
+    }
+    until("the others know", || others().all(|k| peers[k].status()["estimate"].is_number()));
+    peers[gone].start();
+    until_quiet(&mut peers.iter_mut().collect::<Vec<_>>());
+    let known = estimate(&mut peers[0]);
+    for peer in &mut peers {
+        let status = peer.status();
+        assert_eq!(status["estimate"], known, "{}: all learn the same", peer.name);
+        assert_eq!(status["passed_over"], rounds, "{}: {status}", peer.name);
+        assert!(status["epsilon_spent"].as_f64().is_some_and(|spent| spent > 0.0 && spent <= 5.0), "{status}");
+        peer.stop();
+        // A contribution, and twice what may be seen again of it.
+        let releases = peer.step().expect("a step").ledger.releases();
+        assert!(releases.is_multiple_of(3) && releases <= 3 * rounds, "{}: {releases}", peer.name);
+    }
+}
+
+/// Without reissues the token waits for whoever has it.
+#[test]
+fn a_token_without_reissues_waits_for_a_member_that_is_gone_and_passes_nobody_over() {
+    let place = support::folder();
+    let task = format!(
+        "{TASK}{RANGE}[run]\nrounds = 2\n[privacy]\nepsilon = 5\ndelta = 1e-6\n[token]\ntimeout = 0.05\nreissues = 0\n"
+    );
     let (rounds, gone) = (2, 3);
     let mut peers = peers(place.path(), &task, |k| format!("0.{k}"));
     let others = || (0..MEMBERS).filter(|k| *k != gone);

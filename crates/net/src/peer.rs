@@ -38,7 +38,10 @@ pub const REFUSALS_MAX: u32 = 256;
 /// How long it is turned away.
 const TURNED_AWAY: Duration = Duration::from_secs(60);
 
-/// The longest span of an alarm, in wake intervals.
+/// An alarm that is later than this rings for one that was asleep.
+const ALARM_LATE_MAX: Duration = Duration::from_secs(1);
+
+/// The longest span of an alarm, in wake intervals or seconds.
 const ALARM_SPAN_MAX: f64 = 1e6;
 
 /// Questions of the owner that wait.
@@ -227,8 +230,7 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
                     next_wake = Instant::now() + self.pause();
                 }
                 () = sleep_until(next_alarm) => {
-                    self.alarm = (None, None);
-                    self.node.alarm_rings()?;
+                    self.on_alarm()?;
                 }
                 () = tokio::time::sleep_until(next_save) => {
                     self.node.save()?;
@@ -251,15 +253,25 @@ impl<'d, A: Algorithm, D: Disk> Peer<'d, A, D> {
         interval.mul_f64(-libm::log1p(-unit))
     }
 
-    /// When the agent's alarm rings. The span from when it was set is what counts, in wake intervals of this peer; whoever was away waits for
-    /// all of it again, since nobody knows for how long it was.
+    /// When the agent's alarm rings. The span from when it was set is what counts: in wake intervals of this peer, or in seconds, where the agent's clock never ticks;
+    /// whoever was away waits for all of it again, since nobody knows for how long it was.
     fn next_alarm(&mut self) -> Option<Instant> {
         let (at, set) = self.node.alarm();
         if self.alarm.1 != Some(set) {
             let span = at.map(|at| (at.0 - self.node.time().0).clamp(0.0, ALARM_SPAN_MAX));
-            self.alarm = (span.map(|span| Instant::now() + self.interval.mul_f64(span)), Some(set));
+            let unit = if self.node.wake_rate() > 0.0 { self.interval } else { Duration::from_secs(1) };
+            self.alarm = (span.map(|span| Instant::now() + unit.mul_f64(span)), Some(set));
         }
         self.alarm.0.filter(|_| at.is_some())
+    }
+
+    /// An alarm is due. Whoever finds it overdue has been asleep, as all that was sent to it has: it reads that first, and waits for the whole span again.
+    fn on_alarm(&mut self) -> Result<(), Fault> {
+        let (due, _) = std::mem::take(&mut self.alarm);
+        if due.is_some_and(|due| due.elapsed() < ALARM_LATE_MAX) {
+            self.node.alarm_rings()?;
+        }
+        Ok(())
     }
 
     /// Nobody shares a clock: the agent's time is its own wakes, which is what a simulator's time is on average. Whoever is slow, or was

@@ -259,6 +259,8 @@ pub struct Told<'r> {
     pub models: &'r Rows,
     /// Of whom there is such a model. The rows of others hold nothing that anybody saw.
     pub is_told: Vec<bool>,
+    /// How many contributions an estimate misses at most, because their members were passed over.
+    pub passed_over: u32,
     /// One ledger per agent.
     pub ledgers: &'r [Ledger],
     /// Over time.
@@ -293,6 +295,7 @@ impl<'r> Told<'r> {
             algorithm: facts.algorithm.name,
             models: &run.estimates,
             is_told: run.is_told.clone(),
+            passed_over: run.passed_over,
             ledgers: &run.ledgers,
             traffic: run.samples.iter().map(traffic).collect(),
             counters: &run.counters,
@@ -324,6 +327,7 @@ impl<'r> Told<'r> {
             algorithm: run.algorithm.name,
             models: &run.models,
             is_told: ids.map(told).collect(),
+            passed_over: 0,
             ledgers: &run.ledgers,
             traffic: run.samples.iter().map(traffic).collect(),
             counters: &run.counters,

@@ -164,9 +164,16 @@ impl Header {
                 Observer::Ring(Ring::new(members, colluders, shares).map_err(|error| error.to_string())?)
             }
         };
-        match header.ledger == 1 && header.observer == observer.name() {
+        if header.ledger != 1 {
+            return Err(format!("a header of a ledger of form {}; accepted: 1", header.ledger));
+        }
+        match header.observer == observer.name() {
             true => Ok((header.unit, observer)),
-            false => Err(format!("a header of another form, or for another observer than {:?}", observer.name())),
+            false => Err(format!(
+                "a header whose observer is {:?}, and the rest of it says {:?}; accepted: the same in both",
+                header.observer,
+                observer.name()
+            )),
         }
     }
 }
@@ -249,7 +256,13 @@ pub fn read_with_header(path: &Path) -> Result<(Option<Header>, Ledgers), Mistak
             ));
         }
         if number == 1 {
-            header = serde_json::from_slice::<Header>(&text).ok();
+            let found = serde_json::from_slice::<Header>(&text);
+            if let (Err(error), true) = (&found, text.starts_with(b"{\"ledger\"")) {
+                let what =
+                    format!("is no header: {error}; accepted: the first line of a ledger.jsonl, as a run writes it");
+                return Err(Mistake::line(path, number, what));
+            }
+            header = found.ok();
             if header.is_some() {
                 Header::guarantee(header.as_ref()).map_err(|what| Mistake::line(path, number, what))?;
                 continue;
@@ -334,6 +347,14 @@ mod tests {
                 text.replace("any one other member", "everyone").replace("at most 2 colluding members", "nobody");
             std::fs::write(&path, bent).expect("written");
             assert!(read(&path).expect_err("another observer").to_string().contains("line 1"));
+            for (bent, says) in [
+                (text.replace("{\"ledger\":1", "{\"ledger\":2"), "form 2; accepted: 1"),
+                (text.replace("\"members\":8", "\"members\":\"many\""), "line 1: is no header"),
+            ] {
+                std::fs::write(&path, bent).expect("written");
+                let said = read(&path).expect_err(says).to_string();
+                assert!(said.contains(says), "{said}");
+            }
         }
         assert_eq!(Header::of(Unit::Record, &Observer::Everyone), None);
         assert_eq!(Header::guarantee(None), Ok((Unit::Record, Observer::Everyone)));

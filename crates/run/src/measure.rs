@@ -19,6 +19,8 @@ pub struct Measured {
     pub estimates: Rows,
     /// Who knows an estimate. The rows of others hold nothing.
     pub is_told: Vec<bool>,
+    /// How many contributions an estimate misses at most.
+    pub passed_over: u32,
     /// What somebody who had all rows would compute.
     pub exact: Vec<f64>,
     /// One ledger per agent.
@@ -119,6 +121,7 @@ impl Visitor for Measure<'_> {
             estimates: said(&simulation, algorithm, &access),
             bound: samples.iter().filter_map(at).collect(),
             is_told: ids().map(|id| knows(simulation.state(id))).collect(),
+            passed_over: access.passed_over.map_or(0, |of| ids().map(|id| of(simulation.state(id))).max().unwrap_or(0)),
             ledgers: ids().map(|id| simulation.ledger(id).clone()).collect(),
             counters: simulation.counters().clone(),
             exact,

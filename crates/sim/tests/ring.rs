@@ -4,7 +4,7 @@ use sottovoce_algorithms::token::ring::{Reveal, Ring, RingConfig, RingGoal, Ring
 use sottovoce_algorithms::{Bounds, Observations, Points};
 use sottovoce_core::{Graph, PeerId};
 use sottovoce_privacy::audit::Recording;
-use sottovoce_privacy::{Audience, Event, Gate, Idealized, Plan, Simulated, Sum, Track};
+use sottovoce_privacy::{Audience, Event, Gate, Idealized, Plan, Shares, Simulated, Sum, Track, reissue_law};
 use sottovoce_sim::{Clock, Faults, Settings, Simulation, Society, Status};
 use std::sync::Arc;
 
@@ -35,10 +35,10 @@ fn column(values: &[f64]) -> Observations<'_> {
     Observations { points: Points { dimension: 1, features: values, labels: values }, bounds: None }
 }
 
-/// As many contributions and reissues as there are rounds.
+/// As many contributions as there are rounds, each seen once more as often as it may be.
 fn plan(law: Event, rounds: u32) -> Arc<Plan> {
-    let steps = || vec![law; rounds as usize];
-    let tracks = vec![(Track::Token, steps()), (Track::Reissues, steps())];
+    let again = vec![reissue_law(law); rounds as usize * Shares::One.seen_again()];
+    let tracks = vec![(Track::Token, vec![law; rounds as usize]), (Track::Reissues, again)];
     Arc::new(Plan::with_tracks(tracks, f64::INFINITY, 0.5, &Sum).expect("any budget"))
 }
 
@@ -173,23 +173,28 @@ fn check_05_c_the_sum_is_unbiased_and_its_deviation_is_that_of_the_formula() {
         };
         let expected = (ring.variance()).sqrt() * local * ring.sensitivity();
         let plan = plan(law, rounds);
-        let (mut sum, mut squares) = (0.0, 0.0);
+        let (mut total, mut squares) = (0.0, 0.0);
         for seed in 0..runs {
             let gates = |id: PeerId| Gate::planned(plan.clone(), Simulated::Idealized(Idealized::new(seed, id.0)));
             let mut run = place.run(&ring, &values, settings(seed, Faults::default()), gates);
             assert_eq!(run.advance(1_000), Status::Done);
-            let found = run.state(PeerId(members - 1)).sum().expect("the last one knows");
-            sum += found - truth;
+            let sum = run.state(PeerId(members - 1)).sum().expect("the last one knows");
+            let found = ring.estimate(sum, u64::from(members * rounds)) * f64::from(rounds);
+            total += found - truth;
             squares += (found - truth).powi(2);
             if seed == 0 {
                 let knows = (0..members).filter(|&k| run.state(PeerId(k)).sum().is_some()).count();
                 assert_eq!(knows, if reveal == Reveal::Last { 1 } else { members as usize });
                 let charge = run.ledger(PeerId(2)).charges().copied().collect::<Vec<_>>();
-                assert_eq!((charge.len(), charge[0].count, charge[0].track), (1, u64::from(rounds), Track::Token));
-                assert_eq!(charge[0].audience, Audience::OneMember);
+                let count =
+                    |track| charge.iter().filter(move |charge| charge.track == track).map(|charge| charge.count);
+                assert_eq!(count(Track::Token).sum::<u64>(), u64::from(rounds));
+                let again = if noise == RingNoise::One { Shares::One } else { Shares::All }.seen_again() as u64;
+                assert_eq!(count(Track::Reissues).sum::<u64>(), again * u64::from(rounds), "planned beforehand");
+                assert!(charge.iter().all(|charge| charge.audience == Audience::OneMember));
             }
         }
-        let (bias, deviation) = (sum / runs as f64, (squares / runs as f64).sqrt());
+        let (bias, deviation) = (total / runs as f64, (squares / runs as f64).sqrt());
         println!("{law:?} {noise:?} {reveal:?}: bias {bias:.4}, deviation {deviation:.3} of {expected:.3}");
         assert!(bias.abs() < 4.0 * expected / (runs as f64).sqrt(), "{bias}");
         assert!((deviation / expected - 1.0).abs() < 0.02, "{deviation} {expected}");

@@ -298,6 +298,7 @@ fn gather(folders: &[PathBuf], reveal: bool) -> Result<Vec<Gathered>, Mistake> {
             None => Gathered::default(),
             Some(kept) => Gathered {
                 model: kept.told,
+                passed_over: kept.recalled.passed_over,
                 steps: kept.recalled.steps,
                 links: kept.recalled.links,
                 bits: kept.recalled.bits,

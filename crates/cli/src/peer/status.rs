@@ -7,6 +7,7 @@ use sottovoce_net::status::{NeighbourStatus, PeerStatus, Phase};
 use sottovoce_net::store::StoredStep;
 use sottovoce_privacy::{Accountant, Ledger, Sum};
 use sottovoce_report::plot::number;
+use sottovoce_report::statistic::missing_in_words;
 use sottovoce_report::training::bound_or_infinity;
 use sottovoce_run::budget::void_in_words;
 use sottovoce_run::peer::{PeerFile, PeerTask};
@@ -40,10 +41,9 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
     // PRIVACY: it follows from ids, and is for the owner, who asks.
     let void = crate::budget::recorded(&file, &one)?.and_then(|charged| charged.void(&one.loaded));
     // What the owner runs such a task for.
-    let estimate = match one.loaded.task.statistic {
-        Some(_) => kept(&file, false)?.and_then(|kept| kept.told),
-        None => None,
-    };
+    let kept = if one.loaded.task.statistic.is_some() { kept(&file, false)? } else { None };
+    let passed_over = kept.as_ref().map_or(0, |kept| kept.recalled.passed_over);
+    let estimate = kept.and_then(|kept| kept.told);
     if output.json {
         let mut answer = serde_json::to_value(&status).expect("a status is JSON");
         answer["running"] = serde_json::json!(process.is_some());
@@ -64,6 +64,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
         answer["void"] = serde_json::json!(void);
         if one.loaded.task.statistic.is_some() {
             answer["estimate"] = serde_json::json!(estimate.map(OneOrMany));
+            answer["passed_over"] = serde_json::json!(passed_over);
         }
         screen::say(answer)
     } else if output.quiet {
@@ -74,6 +75,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
             lines = vec![format!("source      {said}"), format!("odometer    {}", file.budget.display())];
         }
         lines.extend(estimate.map(|estimate| estimate_in_words(&one, &estimate)));
+        lines.extend((passed_over > 0).then(|| format!("missing     {}", missing_in_words(passed_over))));
         lines.extend(void.map(|void| format!("void        {}", void_in_words(void))));
         tell(&status, process, &budget, &lines)
     }

@@ -8,7 +8,7 @@ mod pictures;
 #[cfg(test)]
 mod tests;
 
-pub use page::{answer, html};
+pub use page::{answer, html, missing_in_words};
 pub use pictures::plots;
 
 use crate::page::Origins;
@@ -30,6 +30,10 @@ pub struct Report {
     pub estimate: Vec<f64>,
     /// What somebody who had all rows would compute; in the simulator only.
     pub exact: Option<Vec<f64>>,
+    /// The standard deviation of an estimate by the formula, where there is one.
+    pub error_predicted: Option<f64>,
+    /// How many contributions are missing, because their members were passed over.
+    pub passed_over: u32,
     /// Each agent that has an estimate: its name, how many rows it holds, and the estimate.
     pub agents: Vec<AgentEstimate>,
     /// Over time.

@@ -68,9 +68,17 @@ fn farthest(report: &Report) -> Option<f64> {
     (0..report.columns.len()).filter_map(|column| report.farthest(column)).reduce(f64::max)
 }
 
+/// What an estimate misses, in a sentence.
+pub fn missing_in_words(passed_over: u32) -> String {
+    let what =
+        if passed_over == 1 { "One contribution is".to_owned() } else { format!("{passed_over} contributions are") };
+    format!("{what} missing: their members were gone and were passed over.")
+}
+
 /// The report as one self-contained HTML page that includes the pictures.
 pub fn html(report: &Report, pictures: &[Picture]) -> String {
-    let loud = [report.privacy.clone()];
+    let missing = (report.passed_over > 0).then(|| missing_in_words(report.passed_over));
+    let loud: Vec<String> = [report.privacy.clone()].into_iter().chain(missing).collect();
     let mut out = page::begin(&report.title, &report.subtitle, &answer(report), &loud);
     write_estimates(&mut out, report);
     write_cost(&mut out, report);
@@ -104,7 +112,15 @@ fn write_estimates(out: &mut String, report: &Report) {
         }
         row(out, &format!("{} of {column}", report.statistic), &cells);
     }
-    out.push_str("</tbody>\n</table></div>\n");
+    out.push_str("</tbody>\n</table>\n");
+    if let Some(deviation) = report.error_predicted {
+        let deviation = significant(deviation, 3);
+        let _ = writeln!(
+            out,
+            "<div class=\"words\"><p>The noise alone gives an estimate a standard deviation of {deviation}, by the formula for a run in which nobody is passed over.</p></div>"
+        );
+    }
+    out.push_str("</div>\n");
 }
 
 fn write_cost(out: &mut String, report: &Report) {

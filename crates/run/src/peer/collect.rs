@@ -28,6 +28,8 @@ pub struct Gathered {
     pub model: Option<Vec<f64>>,
     /// How many steps that model has been through, where all learn one.
     pub steps: u64,
+    /// How many contributions its estimate misses.
+    pub passed_over: u32,
     /// The weights that it holds, where the graph is learned.
     pub links: Option<Links>,
     /// The bits that it has sent, where papers count bits.
@@ -82,6 +84,7 @@ pub fn write(
         models: &models,
         // Only what was really told.
         is_told: gathered.iter().map(|peer| peer.model.is_some()).collect(),
+        passed_over: gathered.iter().map(|peer| peer.passed_over).max().unwrap_or(0),
         ledgers: &ledgers,
         traffic: tally.traffic.clone(),
         counters: &counters,

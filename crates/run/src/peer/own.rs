@@ -29,6 +29,8 @@ pub struct Recalled {
     pub model: Vec<f64>,
     /// Whether the agent knows what its model says: an estimate may be yet to come.
     pub knows: bool,
+    /// How many contributions are missing in what it knows.
+    pub passed_over: u32,
     /// How many steps its model has been through, where all learn one.
     pub steps: u64,
     /// The weights that it has learned, where the graph is.
@@ -183,6 +185,7 @@ impl Visitor for Recall<'_> {
         Ok(Recalled {
             model: algorithm.model(&state, posted).to_vec(),
             knows: access.knows.is_none_or(|knows| knows(&state)),
+            passed_over: access.passed_over.map_or(0, |passed_over| passed_over(&state)),
             steps: access.steps_of(&state).unwrap_or(0),
             links: access.links.map(|links| links(&state).clone()),
             correspondents: access.heard.map(|heard| heard(&state).into_iter().map(owned).collect()),

@@ -187,6 +187,9 @@ pub struct EstimateFigures {
     /// What a theorem says that the error is at most: of the expected estimates, in the root mean square over agents; in the simulator only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_bound: Option<f64>,
+    /// How many contributions are missing, because their members were gone and were passed over; absent where none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passed_over: Option<u32>,
     /// Letters sent, whatever they hold.
     pub letters_sent: u64,
 }
@@ -316,6 +319,7 @@ impl Summary {
             exact: exact.map(|exact| OneOrMany(exact.to_vec())),
             error_predicted: facts.error_predicted,
             error_bound: None,
+            passed_over: (told.passed_over > 0).then_some(told.passed_over),
             letters_sent: told.counters.letters_sent,
         };
         let summary = Summary::with(facts, told, digest, Yielded::Estimate(figures));

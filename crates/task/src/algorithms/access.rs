@@ -31,6 +31,8 @@ pub struct Access<A: Algorithm> {
     pub steps: Option<fn(&A::State) -> u64>,
     /// What an agent would say at a time, where that is more than its model says, which is from its last event.
     pub at: Option<fn(&A, &A::State, Time) -> Vec<f64>>,
+    /// How many contributions are missing in what an agent knows, because their members were passed over; where there is none, none.
+    pub passed_over: Option<fn(&A::State) -> u32>,
 }
 
 /// Neighbours, their weights and their models.
@@ -39,16 +41,16 @@ pub type HeardModels<'s> = Vec<(PeerId, f64, Option<&'s [f64]>)>;
 impl<A: for<'d> Algorithm<Data<'d> = Observations<'d>>> Access<A> {
     /// Of an algorithm that measures a statistic of rows, and of whose states nothing is read.
     pub fn to_rows() -> Self {
-        let (links, heard, bits, knows, steps, at) = (None, None, None, None, None, None);
-        Access { data: Loaded::observations, links, heard, bits, knows, steps, at }
+        let (links, heard, bits, knows, steps, at, passed_over) = (None, None, None, None, None, None, None);
+        Access { data: Loaded::observations, links, heard, bits, knows, steps, at, passed_over }
     }
 }
 
 impl<A: for<'d> Algorithm<Data<'d> = Shard<'d>>> Access<A> {
     /// Of an algorithm whose agents have points, and of whose states nothing is read.
     pub fn to_points() -> Self {
-        let (links, heard, bits, knows, steps, at) = (None, None, None, None, None, None);
-        Access { data: |loaded, agent| loaded.problem.shard(agent), links, heard, bits, knows, steps, at }
+        let (links, heard, bits, knows, steps, at, passed_over) = (None, None, None, None, None, None, None);
+        Access { data: |loaded, agent| loaded.problem.shard(agent), links, heard, bits, knows, steps, at, passed_over }
     }
 }
 

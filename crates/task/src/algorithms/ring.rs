@@ -10,14 +10,14 @@ use sottovoce_algorithms::token::ring::{
     BadRing, MEMBERS_MIN, Reveal, Ring, RingConfig, RingGoal, RingNoise, RingUnit, State,
 };
 use sottovoce_core::PeerId;
-use sottovoce_privacy::{self as privacy, Plan, Shares, Track};
+use sottovoce_privacy::{self as privacy, Plan, Shares, Track, reissue_law};
 use toml::Value;
 
 /// The key of who learns the sum.
 const RELEASE: &str = "token.release";
 /// The key of who makes noise.
 const NOISE: &str = "token.noise";
-/// The key of how often a token may be issued again in each round.
+/// The key of how many members in a row may be passed over.
 const REISSUES: &str = "token.reissues";
 /// The key of how long a holder waits for its successor.
 const TIMEOUT: &str = "token.timeout";
@@ -25,10 +25,10 @@ const TIMEOUT: &str = "token.timeout";
 /// Contributions of full range that a token surely holds beside its noise.
 const TOKEN_RANGES_MAX: u64 = 1 << 30;
 
-/// Reissues in each round when a task without `[privacy]` does not say.
-const REISSUES_DEFAULT: i64 = 1;
-/// Wake intervals before a member is passed over when a task does not say: ten seconds of a network on one machine.
-const TIMEOUT_DEFAULT: f64 = 100.0;
+/// Reissues when a task does not say.
+const REISSUES_DEFAULT: u32 = 1;
+/// Seconds before a member is passed over when a task does not say: a guess.
+const TIMEOUT_DEFAULT: f64 = 10.0;
 
 /// What everybody may ask about it.
 pub const DESCRIPTION: Description = Description {
@@ -56,7 +56,12 @@ pub const DESCRIPTION: Description = Description {
     },
     plan: |task, privacy, problem: &Problem| {
         let rounds = task.run.rounds.unwrap_or(1) as usize;
-        let tracks = |noise| vec![(Track::Token, vec![privacy.event(noise); rounds])];
+        // What may be seen once more, because a token was issued again, is planned for each contribution: proofs/ring.md.
+        let again = if reissues(task) == 0 { 0 } else { rounds * shares(&task.own).seen_again() };
+        let tracks = |noise| {
+            let law = privacy.event(noise);
+            vec![(Track::Token, vec![law; rounds]), (Track::Reissues, vec![reissue_law(law); again])]
+        };
         let accountant = observer(task, problem.agents()).accountant(privacy.accountant);
         Plan::with_least_noise_on(tracks, privacy.epsilon, privacy.delta, &*accountant)
     },
@@ -68,8 +73,8 @@ const KEYS: &[Key] = &[
     key("token", Kind::Table, "all defaults", "Read when algorithm = \"ring\"."),
     key(RELEASE, Kind::Choice(&["broadcast", "last"]), "`\"broadcast\"`", "Who learns the sum: everyone, for which the last holder adds noise unless its hop had some; or the last holder alone."),
     key(NOISE, Kind::Choice(&["one", "all"]), "`\"one\"`", "Who makes noise: one hop of every n - 1, or every hop a share of it; Gaussian noise only."),
-    key(REISSUES, Kind::Integer(0, 100), "1; 0 with [privacy]", "How often in each round the token may be issued again past a member that is gone. With [privacy] 0 only: nobody is passed over, and the token waits for whoever has it."),
-    key(TIMEOUT, Kind::Number(ABOVE_0), "100", "After so many mean intervals between two wakes without a word from its successor a holder passes it over; not with [privacy]."),
+    key(REISSUES, Kind::Integer(0, 100), "1; 0 with colluders above 1", "How many members in a row a holder may pass over when they are gone. With [privacy] 1 or 0, and 1 costs twice the budget, planned beforehand; without it any number, or with 0 none. At 0, or beyond it, the token waits for whoever has it."),
+    key(TIMEOUT, Kind::Number(ABOVE_0), "10", "After so many seconds (in the simulator: mean intervals between two wakes) without a word from its successor a holder passes it over, and after three times as many without word that the one after it has the token."),
 ];
 
 fn observer(task: &Task, agents: usize) -> Observer {
@@ -89,8 +94,9 @@ fn shares(own: &OwnKeys) -> Shares {
 }
 
 fn reissues(task: &Task) -> u32 {
-    let default = if task.privacy.is_some() { 0 } else { REISSUES_DEFAULT };
-    task.own.get(REISSUES).and_then(Value::as_integer).unwrap_or(default) as u32
+    let is_open = task.privacy.is_some_and(|privacy| privacy.colluders > 1);
+    let asked = task.own.get(REISSUES).and_then(Value::as_integer);
+    asked.map_or(if is_open { 0 } else { REISSUES_DEFAULT }, |asked| asked as u32)
 }
 
 fn unit(task: &Task) -> RingUnit {
@@ -133,11 +139,11 @@ fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
             );
             return Some(("privacy.colluders", what));
         }
-        // PRIVACY: what a second token with the same contributions shows can be more than one charge for each: proofs/ring.md.
-        if task.privacy.is_some() && reissues(task) > 0 {
+        // PRIVACY: what several observers see together of two tokens is not bounded: proofs/ring.md.
+        if colluders > 1 && reissues(task) > 0 {
             let what = format!(
-                "token.reissues is {}, and what a token shows that is issued again past a member is not bounded well enough to promise anything; \
-                 accepted with [privacy]: token.reissues = 0, and the token waits for whoever has it",
+                "token.reissues is {}, and what {colluders} colluding members see together of a token that is issued again is not bounded; \
+                 accepted: token.reissues = 0, and the token waits for whoever has it, or colluders = 1",
                 reissues(task)
             );
             return Some((REISSUES, what));
@@ -164,23 +170,27 @@ fn key_of(error: &BadRing) -> &'static str {
         BadRing::Shares => NOISE,
         BadRing::Rounds => "run.rounds",
         BadRing::Timeout(_) => TIMEOUT,
+        BadRing::Reissues(_) => REISSUES,
         BadRing::Members(_) | BadRing::Law | BadRing::Loud(_) => "algorithm",
     }
 }
 
 pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
     let config = config(&loaded.task, loaded.plan.as_deref(), loaded.names.len());
-    // What is larger than a token holds would be refused on its way. A peer knows its own rows only.
-    let rows: u64 = (0..loaded.problem.agents() as u32).map(|id| loaded.problem.data.size(PeerId(id)) as u64).sum();
+    // A token that grows beyond its bound begins at the other end. A peer knows its own rows only, and takes the others to have as many.
+    let rows = (0..loaded.problem.agents() as u32).map(|id| loaded.problem.data.size(PeerId(id)) as u64);
+    let rows = rows.clone().sum::<u64>().max(rows.max().unwrap_or(0).saturating_mul(u64::from(config.members)));
     let most = TOKEN_RANGES_MAX / u64::from(config.rounds.max(1));
-    if config.law.is_some() && rows > most {
+    if config.law.is_some() && config.unit == RingUnit::Record && rows > most {
         let what = format!(
-            "run.rounds is {}, and a token holds no sum of {rows} rows so often; accepted: rounds times rows up to {TOKEN_RANGES_MAX}",
+            "run.rounds is {}, and a token holds no sum of {rows} rows so often; accepted: rounds times members times the most rows of one up to {TOKEN_RANGES_MAX}",
             config.rounds
         );
         return Err(Mistake::file(&loaded.task.source, what));
     }
     let ring = Ring::new(config);
     let ring = ring.map_err(|error| Mistake::file(&loaded.task.source, error.to_string()))?;
-    Ok(visitor.visit(&ring, Access { knows: Some(State::knows), ..Access::to_rows() }))
+    let (knows, passed_over) =
+        (Some(State::knows as fn(&State) -> bool), Some(State::passed_over as fn(&State) -> u32));
+    Ok(visitor.visit(&ring, Access { knows, passed_over, ..Access::to_rows() }))
 }

@@ -3,13 +3,13 @@
 use crate::{Bounds, Observations};
 use sottovoce_core::PeerId;
 use sottovoce_core::wire::NUMBER_MAX;
-use sottovoce_privacy::Event;
+use sottovoce_privacy::{Event, Shares, reissue_law};
 use thiserror::Error;
 
 /// The grid is so much finer than the range of a contribution,
 pub(super) const GRID_BITS: i32 = 20;
 
-/// and a token is at most so many ranges: sums on the grid are exact.
+/// and a token is at most so many ranges; beyond it begins at the other end, so that none is ever refused for its size. Sums on the grid are exact.
 pub(super) const RANGES_MAX: f64 = (1u64 << 31) as f64;
 
 /// Noise of more ranges than this would carry a token beyond its bound.
@@ -66,8 +66,8 @@ pub enum RingGoal {
 /// | law | sigma_loc | Laplace or Gaussian; none without privacy | the plan's |
 /// | noise | | one, all | one |
 /// | reveal | | broadcast, last | broadcast |
-/// | reissues | | in each round; with none nobody is passed over | 1 |
-/// | timeout | | above zero, in wake intervals | a guess: 20 |
+/// | reissues | | members in a row that may be passed over; with a law 0 or 1 | 1 |
+/// | timeout | | above zero, in wake intervals | a guess: 100 |
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RingConfig {
     /// How many members there are, numbered in the ring's order.
@@ -86,7 +86,7 @@ pub struct RingConfig {
     pub noise: RingNoise,
     /// Who learns the sum.
     pub reveal: Reveal,
-    /// How often the token may be issued again in each round, by the members' plans.
+    /// How many members in a row a holder may pass over: with a law one or none; else any number, or none.
     pub reissues: u32,
     /// After this time without a word from its successor a holder passes it over.
     pub timeout: f64,
@@ -102,7 +102,7 @@ pub enum BadRing {
     #[error("a ring of no rounds; accepted: 1 and more")]
     Rounds,
     /// Not a range.
-    #[error("a range from {0} to {1}; accepted: two finite numbers, the first below the second")]
+    #[error("a range from {0} to {1}; accepted: two finite numbers, the second above the first by 1e-300 to 1e65")]
     Range(f64, f64),
     /// Noise that does not add up.
     #[error(
@@ -118,6 +118,11 @@ pub enum BadRing {
     /// A law that hides no size.
     #[error("noise of a law that a sum cannot have; accepted: laplace, gaussian")]
     Law,
+    /// More reissues than anything is proved of.
+    #[error(
+        "tokens issued past {0} members in a row; accepted with noise: 0 or 1, since each may show contributions once more"
+    )]
+    Reissues(u32),
     /// Not a time.
     #[error("a time-out of {0}; accepted: a finite number above zero")]
     Timeout(f64),
@@ -134,7 +139,7 @@ pub struct Ring {
 impl Ring {
     /// Checks the hyper-parameters.
     pub fn new(config: RingConfig) -> Result<Ring, BadRing> {
-        let RingConfig { members, rounds, range, law, noise, timeout, .. } = config;
+        let RingConfig { members, rounds, range, law, noise, reissues, timeout, .. } = config;
         if members < MEMBERS_MIN {
             return Err(BadRing::Members(members));
         }
@@ -151,6 +156,9 @@ impl Ring {
             }
             (Some(Event::Gaussian { .. } | Event::Laplace { .. }) | None, _) => {}
             _ => return Err(BadRing::Law),
+        }
+        if law.is_some() && reissues > 1 {
+            return Err(BadRing::Reissues(reissues));
         }
         if !(timeout.is_finite() && timeout > 0.0) {
             return Err(BadRing::Timeout(timeout));
@@ -176,13 +184,34 @@ impl Ring {
         noisy_hops(self.config.members, self.config.rounds)
     }
 
+    /// Hops from this one to the next that makes noise of sigma_loc: the counter a that travels with a token. It follows from the hop alone, so that nobody can put noise
+    /// off, and every token of a hop has it.
+    pub(super) fn silent(&self, hop: u64) -> u32 {
+        let others = u64::from(self.config.members) - 1;
+        match self.config.noise {
+            RingNoise::One => ((others - (hop - 1) % others) % others) as u32,
+            RingNoise::All if hop == 1 => 0,
+            RingNoise::All => others as u32 - 1,
+        }
+    }
+
     /// Whether the last hop makes no noise of sigma_loc, so that a sum that is told to everyone has some added.
-    fn is_topped_up(&self) -> bool {
-        let is_bare = match self.config.noise {
-            RingNoise::One => !(self.hops() - 1).is_multiple_of(u64::from(self.config.members) - 1),
-            RingNoise::All => true,
-        };
-        self.config.reveal == Reveal::Broadcast && is_bare
+    pub(super) fn is_topped_up(&self) -> bool {
+        self.config.reveal == Reveal::Broadcast && self.silent(self.hops()) > 0
+    }
+
+    /// The law of the noise of whoever issues a token again, and of whoever is next.
+    pub(super) fn reissue_law(&self) -> Option<Event> {
+        self.config.law.map(reissue_law)
+    }
+
+    /// How often each contribution may be seen once more because tokens were issued again; charged together with it.
+    pub(super) fn seen_again(&self) -> usize {
+        match (self.config.law, self.config.reissues, self.config.noise) {
+            (None, _, _) | (_, 0, _) => 0,
+            (_, _, RingNoise::One) => Shares::One.seen_again(),
+            (_, _, RingNoise::All) => Shares::All.seen_again(),
+        }
     }
 
     /// The variance of the sum over that of one noise of sigma_loc, when nobody is passed over.
@@ -195,23 +224,32 @@ impl Ring {
         along + f64::from(u8::from(self.is_topped_up()))
     }
 
-    /// What a member contributes, on the grid, and how much it weighs in a mean.
+    /// What a member contributes, above the lower end of the range and on the grid where it is protected, and how much it weighs in a mean.
     pub fn contribution(&self, observations: Observations<'_>) -> (f64, u64) {
         let observations = Observations { bounds: self.config.range, ..observations };
         let rows = observations.points.len() as u64;
         let values = || observations.rows().flatten();
         match self.config.unit {
             // Each row on the grid, so that replacing it moves the sum by no more than it moves.
-            RingUnit::Record => (values().map(|value| self.snap(value)).sum(), rows),
+            RingUnit::Record => (values().map(|value| self.snap(value - self.origin())).sum(), rows),
             RingUnit::Agent => {
                 let mean = values().sum::<f64>() / rows.max(1) as f64;
-                (self.snap(self.config.range.map_or(mean, |range| range.clip(mean))), 1)
+                (self.snap(self.config.range.map_or(mean, |range| range.clip(mean)) - self.origin()), 1)
             }
         }
     }
 
+    /// Where contributions begin: what is protected is how far they are above the lower end of the range.
+    fn origin(&self) -> f64 {
+        self.config.range.zip(self.grid).map_or(0.0, |(range, _)| range.low)
+    }
+
     /// What a sum over all rounds, with its weight, says of the statistic.
     pub fn estimate(&self, sum: f64, weight: u64) -> f64 {
+        self.scaled(sum + self.origin() * weight as f64, weight)
+    }
+
+    fn scaled(&self, sum: f64, weight: u64) -> f64 {
         match self.config.goal {
             RingGoal::Sum => sum / f64::from(self.config.rounds),
             RingGoal::Mean => sum / weight.max(1) as f64,
@@ -226,11 +264,23 @@ impl Ring {
             _ => 0.0,
         };
         let deviation = libm::sqrt(self.variance()) * local * self.sensitivity();
-        self.estimate(deviation, weight * u64::from(self.config.rounds))
+        self.scaled(deviation, weight * u64::from(self.config.rounds))
     }
 
+    /// The nearest point of the grid.
     pub(super) fn snap(&self, value: f64) -> f64 {
         self.grid.map_or(value, |grid| libm::rint(value / grid) * grid)
+    }
+
+    /// The largest size of a token.
+    pub(super) fn most(&self) -> f64 {
+        self.grid.map_or(NUMBER_MAX, |grid| RANGES_MAX * libm::ldexp(grid, GRID_BITS))
+    }
+
+    /// The same number round a circle, on which a token never grows beyond its bound. Where nothing is protected there is no circle.
+    pub(super) fn wrap(&self, value: f64) -> f64 {
+        let around = 2.0 * self.most();
+        self.grid.map_or(value, |_| value - around * libm::rint(value / around))
     }
 
     pub(super) fn position(&self, hop: u64) -> PeerId {
@@ -258,12 +308,15 @@ pub fn noisy_hops(members: u32, rounds: u32) -> u64 {
     (u64::from(members) * u64::from(rounds)).div_ceil(u64::from(members) - 1)
 }
 
-/// The grid of a range: a power of two.
+/// The grid of a range: a power of two, of which the smallest and the largest token are numbers.
 fn grid(range: Bounds) -> Result<f64, BadRing> {
     let Bounds { low, high } = range;
     let width = high - low;
-    if !(low.is_finite() && high.is_finite() && width > 0.0 && low.abs().max(high.abs()) < NUMBER_MAX) {
-        return Err(BadRing::Range(low, high));
+    let is_range = low.is_finite() && high.is_finite() && width > 0.0 && low.abs().max(high.abs()) < NUMBER_MAX;
+    let grid = if is_range { libm::ldexp(1.0, libm::ilogb(width) - GRID_BITS) } else { 0.0 };
+    if grid >= f64::MIN_POSITIVE && 2.0 * RANGES_MAX * width <= NUMBER_MAX {
+        Ok(grid)
+    } else {
+        Err(BadRing::Range(low, high))
     }
-    Ok(libm::ldexp(1.0, libm::ilogb(width.max(low.abs()).max(high.abs())) - GRID_BITS))
 }

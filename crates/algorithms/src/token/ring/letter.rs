@@ -1,17 +1,9 @@
 //! The token, and the letters of a ring.
 
+use crate::token::epoch::Epoch;
 use serde::{Deserialize, Serialize};
 use sottovoce_core::wire::NUMBER_MAX;
 use sottovoce_core::{Reject, Wire};
-
-/// Which of several tokens counts: the one with the highest. Two that are issued for one loss differ in their issuers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Epoch {
-    /// How often a token was issued again.
-    pub count: u32,
-    /// By whom.
-    pub issuer: u32,
-}
 
 /// The token.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,7 +12,7 @@ pub struct Token {
     pub epoch: Epoch,
     /// The hop of whoever it is sent to.
     pub hop: u64,
-    /// Hops until the next noise: a.
+    /// Hops until the next noise: a. At zero after a member was passed over.
     pub silent: u32,
     /// How much the contributions so far weigh in a mean: numbers of rows, or of members.
     pub weight: u64,
@@ -61,7 +53,7 @@ pub enum RingLetter {
     },
 }
 
-pub(super) const LETTER_BYTES: usize = 37;
+pub(super) const LETTER_BYTES: usize = 45;
 
 impl Wire<'_> for RingLetter {
     fn encode(&self, out: &mut Vec<u8>) {
@@ -73,6 +65,7 @@ impl Wire<'_> for RingLetter {
         };
         out.push(kind);
         out.extend(epoch.count.to_le_bytes());
+        out.extend(epoch.hop.to_le_bytes());
         out.extend(epoch.issuer.to_le_bytes());
         out.extend(hop.to_le_bytes());
         out.extend(silent.to_le_bytes());
@@ -84,8 +77,8 @@ impl Wire<'_> for RingLetter {
         let bytes: &[u8; LETTER_BYTES] = bytes.try_into().map_err(|_| Reject::Malformed)?;
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
-        let (epoch, hop, silent) = (Epoch { count: word(1), issuer: word(5) }, long(9), word(17));
-        let (weight, tau) = (long(21), f64::from_bits(long(29)));
+        let (epoch, hop, silent) = (Epoch { count: word(1), hop: long(5), issuer: word(13) }, long(17), word(25));
+        let (weight, tau) = (long(29), f64::from_bits(long(37)));
         if tau.is_nan() || tau.abs() > NUMBER_MAX {
             return Err(Reject::NotFinite);
         }

@@ -14,95 +14,144 @@
 //!   others add some. The first hop adds sigma_loc besides.
 //! - **A member that is gone is passed over.** A holder hears that its successor has taken the token, and later that the next one has: until then the token may
 //!   have gone with the successor. Its predecessor, when it does not hear the first within the time-out or the second within three, adds fresh noise
-//!   of sigma_loc to what it had sent, puts the counter to zero so that the next holder makes noise too, and sends it under a higher epoch. Sending the
+//!   to what it had sent, puts the counter to zero so that the next holder makes such noise too, and sends it under a higher epoch. Sending the
 //!   same bytes on would leak twice: the successor of a member that had passed on unheard would hold tau + x and tau; and with one member gone
 //!   for good all noise would fall on one other, who would see exact sums. A token of a lower epoch than the highest seen is refused, so that one lives.
-//! - **A member that meets a new epoch in a round it has contributed to** contributes again, with noise of its own, if its plan has a reissue left; else it
-//!   adds noise only. Whoever meets a higher epoch is charged one reissue: it may be the one that was passed over.
+//!   With noise nobody passes over two members in a row.
+//! - **What a member adds at a hop it adds to every token of that hop**: its contribution, its noise, and each fresh noise that it makes there are drawn once. So nobody
+//!   contributes twice to a round, and of two tokens that meet at a reader nothing differs but the contribution of the one passed over, under fresh noise.
+//! - **Noise falls on the hops 1 + j (n - 1) of every token**, whoever was passed over; fresh noise comes besides. The counter that travels says the same, and a token
+//!   with another one is refused.
+//! - **What may be seen again is charged beforehand**, with each contribution: nobody can know in time that a token was issued past it.
 //!
 //! # Privacy
-//! Against any one other member, honest but curious, who sees what it is sent ([`Audience::OneMember`]): K contributions by the law of one noise, and the
-//! reissues. Two members could stand on both sides of a third: see the accountant (`crates/privacy/src/account/network/ring.rs`).
+//! Against any one other member, honest but curious, who sees what it is sent ([`Audience::OneMember`]): K contributions by the law of one noise, and with reissues
+//! each of them twice more (once where all make noise) by the law of a fresh noise: `crates/privacy/proofs/ring.md`. Two members could stand on both sides of a third:
+//! see the accountant (`crates/privacy/src/account/network/ring.rs`).
 
 mod config;
 mod letter;
 
 pub use config::{BadRing, MEMBERS_MIN, Reveal, Ring, RingConfig, RingGoal, RingNoise, RingUnit, noisy_hops};
-pub use letter::{Epoch, RingLetter, Token};
+pub use letter::{RingLetter, Token};
 
+use crate::token::epoch::Epoch;
 use crate::{Observations, saved};
-use config::{GRID_BITS, RANGES_MAX};
 use letter::{LETTER_BYTES, WEIGHT_MAX};
 use serde::{Deserialize, Serialize};
 use sottovoce_core::wire::NUMBER_MAX;
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, PeerId, Peers, Reject, Time};
-use sottovoce_privacy::{Audience, Event, Exhausted, Public, Released, Track};
+use sottovoce_privacy::{Audience, Event, Exhausted, Public, Receipt, Released, Track};
+
+/// What a member adds at a hop, to every token of that hop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Addition {
+    hop: u64,
+    /// Its contribution, and its noise where the hop has some.
+    value: f64,
+    /// What the contribution weighs in a mean.
+    weight: u64,
+    /// Fresh noise, once a token came past its predecessor.
+    after: Option<f64>,
+    /// Fresh noise, once it has passed its successor over.
+    past: Option<f64>,
+    /// Noise of the sum, once it has told it.
+    told: Option<f64>,
+}
+
+/// What a member has sent, and waits to be passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Sent {
+    token: Token,
+    /// There was no room for it; it has not left.
+    is_kept: bool,
+    /// Its reader has it.
+    is_taken: bool,
+}
 
 impl Ring {
-    /// Noise of a law on a value that may leave anyway: post-processing. On the grid, so that sums stay exact.
-    fn blur(&self, law: Option<Event>, value: Released<f64>, cx: &mut Cx<'_>) -> Released<f64> {
+    /// One noise of a law, on the grid, so that sums stay exact; none without privacy.
+    fn noise(&self, law: Option<Event>, cx: &mut Cx<'_>) -> f64 {
         match (law, self.grid) {
-            (Some(law), Some(grid)) => cx.gate.blur(law, self.sensitivity(), grid, value),
-            _ => value,
+            (Some(law), Some(grid)) => {
+                self.wrap(cx.gate.blur(law, self.sensitivity(), grid, Released::constant(|| 0.0)).into_inner())
+            }
+            _ => 0.0,
         }
+    }
+
+    /// A value that may leave anyway, under a noise that was drawn for it: post-processing.
+    fn under(&self, tau: Released<f64>, noise: f64) -> Released<f64> {
+        tau.with_public(Public::declare((*self, noise)), |(ring, noise), tau| ring.wrap(tau + noise))
+    }
+
+    /// What the agent adds at a hop that it has not held before, and what it paid for it. Beyond its plan a member adds noise only: others rely on it.
+    fn addition(&self, observations: Observations<'_>, hop: u64, cx: &mut Cx<'_>) -> (Addition, Option<Receipt>) {
+        // PRIVACY: x leaves under noise of sigma_loc that another member makes before the reader sees the token again, or that this one makes below. When tokens are
+        // issued again it may be seen so much more often, under fresh noise; whoever was gone would hear of that too late, so it is charged here. Charged for one
+        // other member as observer: proofs/ring.md.
+        let mut charge = |track| cx.gate.charge(track, self.sensitivity(), Audience::OneMember).ok();
+        let is_covered = (0..self.seen_again()).all(|_| charge(Track::Reissues).is_some());
+        let receipt = if is_covered { charge(Track::Token) } else { None };
+        let (value, weight) = receipt.as_ref().map_or((0.0, 0), |_| self.contribution(observations));
+        let is_noisy = self.silent(hop) == 0 || receipt.is_none();
+        let noise = if is_noisy { self.noise(self.config.law, cx) } else { 0.0 };
+        let noise = noise + self.noise(self.share(), cx);
+        (Addition { hop, value: self.wrap(self.wrap(value) + noise), weight, ..Addition::default() }, receipt)
     }
 
     /// The agent holds the token: adds to it, and passes it on.
-    fn hold(&self, me: &mut State, observations: Observations<'_>, token: Token, cx: &mut Cx<'_>) {
-        let (round, audience) = (self.round(token.hop), Audience::OneMember);
-        let again = round <= me.round;
-        // PRIVACY: a higher epoch means that a token with this member's contribution may have been seen beside one without it, under one
-        // noise: one charge, for this contribution or the last. A contribution that is made again is noisy by itself, and is that charge's.
-        let reissued = token.epoch > me.epoch && me.round > 0;
-        let reissue = if reissued { cx.gate.charge(Track::Reissues, self.sensitivity(), audience).ok() } else { None };
+    fn hold(
+        &self,
+        me: &mut State,
+        observations: Observations<'_>,
+        token: Token,
+        from: Option<PeerId>,
+        cx: &mut Cx<'_>,
+    ) {
         me.epoch = me.epoch.max(token.epoch);
-        // PRIVACY: tau is what was received. x leaves under noise of sigma_loc that another member makes before the reader sees the token again,
-        // or that this one makes below. Charged for one other member as observer: proofs/ring.md.
-        // Beyond its plan a member adds noise only: others rely on it.
-        let receipt = if again { reissue } else { cx.gate.charge(Track::Token, self.sensitivity(), audience).ok() };
-        let contributes = receipt.is_some();
-        let (mut tau, weight) = match receipt {
-            Some(receipt) => {
-                let (value, weight) = self.contribution(observations);
-                (receipt.release(token.tau + value), token.weight.saturating_add(weight).min(WEIGHT_MAX))
-            }
-            None => (known_to_others(token.tau), token.weight),
+        let (mut added, receipt) = match me.added.filter(|added| added.hop == token.hop) {
+            Some(added) => (added, None),
+            None => self.addition(observations, token.hop, cx),
         };
-        let noisy = token.silent == 0 || again || !contributes;
-        if noisy {
-            tau = self.blur(self.config.law, tau, cx);
+        me.contributions += u32::from(receipt.is_some());
+        let mut value = added.value;
+        // PRIVACY: whoever issued the token past this one's predecessor knows its own fresh noise, and must not see the rest bare.
+        if self.is_past_another(token.hop, from) {
+            value = self.wrap(value + *added.after.get_or_insert_with(|| self.noise(self.reissue_law(), cx)));
         }
-        tau = self.blur(self.share(), tau, cx);
-        if contributes {
-            me.round = me.round.max(round);
-            me.contributions = me.contributions.saturating_add(1);
-        }
-        let silent =
-            if noisy { self.config.members - 2 } else { token.silent - u32::from(self.config.noise == RingNoise::One) };
-        self.pass_on(me, tau, Token { hop: token.hop + 1, silent, weight, tau: 0.0, ..token }, noisy, cx);
+        me.added = Some(added);
+        let weight = token.weight.saturating_add(added.weight).min(WEIGHT_MAX);
+        let tau = self.wrap(token.tau + value);
+        // What was added before was charged then, and what holds no contribution others know.
+        let tau = receipt.map_or(known_to_others(tau), |receipt| receipt.release(tau));
+        let next = Token { hop: token.hop + 1, silent: self.silent(token.hop + 1), weight, tau: 0.0, ..token };
+        self.pass_on(me, tau, next, cx);
     }
 
-    /// Sends a token to whoever is next, or ends. Who has been gone for so long that no more is kept for it is passed over at once.
-    fn pass_on(&self, me: &mut State, mut tau: Released<f64>, mut token: Token, mut noisy: bool, cx: &mut Cx<'_>) {
-        while token.hop <= self.hops() {
-            let to = self.position(token.hop);
-            let letter =
-                tau.with_public(Public::declare(token), |token, tau| RingLetter::Token(Token { tau, ..token }));
-            if to != cx.me && cx.outbox.send_durable(to, letter).is_ok() {
-                token.tau = tau.into_inner();
-                me.sent = Some(token);
-                self.watch(1.0, cx);
-                return;
-            }
-            (tau, token) = self.reissued(me, tau, token, cx);
-            noisy = true;
+    /// Sends a token to whoever is next, or ends.
+    fn pass_on(&self, me: &mut State, tau: Released<f64>, token: Token, cx: &mut Cx<'_>) {
+        if token.hop > self.hops() {
+            return self.end(me, tau, token, cx);
         }
+        let to = self.position(token.hop);
+        let letter = tau.with_public(Public::declare(token), |token, tau| RingLetter::Token(Token { tau, ..token }));
+        // Nobody writes to itself: everyone else was passed over. And where there is no room for it now, there is later.
+        let is_kept = to == cx.me || cx.outbox.send_durable(to, letter).is_err();
+        me.sent = Some(Sent { token: Token { tau: tau.into_inner(), ..token }, is_kept, is_taken: false });
+        if is_kept || self.config.reissues > 0 {
+            self.watch(1.0, cx);
+        }
+    }
+
+    /// The token has been round. Whoever has passed the last one over has made noise by that.
+    fn end(&self, me: &mut State, mut tau: Released<f64>, token: Token, cx: &mut Cx<'_>) {
         me.sent = None;
-        if self.config.reveal == Reveal::Last {
-            self.tell_predecessor(me, cx);
-        } else {
-            if !noisy || self.config.noise == RingNoise::All {
-                tau = self.blur(self.config.law, tau, cx);
+        self.tell_predecessors(me, cx);
+        if self.config.reveal == Reveal::Broadcast {
+            if let Some(added) = me.added.as_mut().filter(|added| self.is_topped_up() && added.hop == self.hops()) {
+                let told = *added.told.get_or_insert_with(|| self.noise(self.config.law, cx));
+                tau = self.under(tau, told);
             }
             for to in cx.reach.iter().map(|edge| edge.peer) {
                 let public = Public::declare((token.epoch, token.weight));
@@ -115,66 +164,134 @@ impl Ring {
     }
 
     /// The token is safe with another: whoever handed it to this member may forget it.
-    fn tell_predecessor(&self, me: &mut State, cx: &mut Cx<'_>) {
-        if let Some((from, hop)) = me.owes.take() {
+    fn tell_predecessors(&self, me: &mut State, cx: &mut Cx<'_>) {
+        for (from, hop) in std::mem::take(&mut me.owes) {
             let passed = RingLetter::Passed { epoch: me.epoch, hop };
             // Whoever has been gone for so long forgets it by itself.
             let _ = cx.outbox.send_durable(PeerId(from), without_value(passed));
         }
     }
 
-    /// Looks after so many time-outs whether the token is safe; never, where nobody may be passed over.
+    /// Looks after so many time-outs whether the token is safe.
     fn watch(&self, timeouts: f64, cx: &mut Cx<'_>) {
-        // PRIVACY: a token that is issued again shows a contribution once more, and without reissues no plan has a charge for that.
-        if self.config.law.is_none() || self.config.reissues > 0 {
-            cx.outbox.wake_at(cx.now.after(Time(timeouts * self.config.timeout)));
-        }
+        cx.outbox.wake_at(cx.now.after(Time(timeouts * self.config.timeout)));
     }
 
-    /// The token for the member after the next, who is gone: fresh noise, and a higher epoch. It has no contribution of the one passed over.
-    fn reissued(&self, me: &mut State, tau: Released<f64>, token: Token, cx: &mut Cx<'_>) -> (Released<f64>, Token) {
+    /// Whether the next reader of what was sent may be passed over. With noise, only the one after who holds it.
+    fn may_pass_over(&self, me: &State, sent: &Token) -> bool {
+        let is_next = me.added.is_some_and(|added| added.hop + 1 == sent.hop);
+        self.config.reissues > 0 && (self.config.law.is_none() || is_next)
+    }
+
+    /// Sends the token to the member after the next, who is gone: with fresh noise, under a higher epoch. It has no contribution of the one passed over.
+    fn pass_over(&self, me: &mut State, sent: Token, cx: &mut Cx<'_>) {
+        let Some(added) = &mut me.added else { return };
         // PRIVACY: the one passed over may have passed on tau + x. What goes out beside it must not be tau.
-        let tau = self.blur(self.config.law, tau, cx);
-        me.epoch = Epoch { count: me.epoch.count.saturating_add(1), issuer: cx.me.0 };
+        let past = *added.past.get_or_insert_with(|| self.noise(self.reissue_law(), cx));
+        me.epoch = me.epoch.next(sent.hop, cx.me.0);
         me.reissues = me.reissues.saturating_add(1);
-        (tau, Token { epoch: me.epoch, hop: token.hop + 1, silent: 0, ..token })
+        // It was released when it was sent.
+        let tau = self.under(known_to_others(sent.tau), past);
+        self.pass_on(me, tau, Token { epoch: me.epoch, hop: sent.hop + 1, silent: 0, ..sent }, cx);
     }
 
-    /// Refuses word of a token that was not sent, or not to that member.
-    fn expect(&self, me: &State, from: PeerId, epoch: Epoch, hop: u64) -> Result<(), Reject> {
-        let sent = me.sent.filter(|sent| sent.hop == hop && self.position(hop) == from);
-        if sent.is_none() || epoch.issuer >= self.config.members { Err(Reject::OutOfTurn) } else { Ok(()) }
+    /// Whether a token of this hop was issued past another member: who is before the hop did not send it.
+    fn is_past_another(&self, hop: u64, from: Option<PeerId>) -> bool {
+        from.is_some_and(|from| self.position(hop - 1) != from)
     }
 
     /// Whether a token is one that a member of this ring could have sent to this one.
-    fn check(&self, token: &Token, me: PeerId) -> Result<(), Reject> {
-        let fits = (1..=self.hops()).contains(&token.hop) && token.silent <= self.config.members - 2;
-        let most = self.grid.map_or(NUMBER_MAX, |grid| RANGES_MAX * libm::ldexp(grid, GRID_BITS));
-        if !fits || self.position(token.hop) != me || token.epoch.issuer >= self.config.members {
-            Err(Reject::Malformed)
-        } else if token.tau.abs() <= most && self.snap(token.tau) == token.tau {
-            Ok(())
-        } else {
-            Err(Reject::NotFinite)
+    fn check(&self, token: &Token, from: PeerId, me: PeerId) -> Result<(), Reject> {
+        let Token { epoch, hop, silent, .. } = *token;
+        if !(2..=self.hops()).contains(&hop) || self.position(hop) != me || !self.is_epoch(epoch) {
+            return Err(Reject::Malformed);
         }
+        let is_due = if self.is_past_another(hop, Some(from)) {
+            let is_one = self.config.law.is_none() || hop > 2 && self.position(hop - 2) == from;
+            is_one && silent == 0 && epoch.issuer == from.0 && epoch.hop + 1 == hop && epoch.count > 0
+        } else {
+            silent == self.silent(hop)
+        };
+        if is_due { self.check_sum(token.tau) } else { Err(Reject::OutOfTurn) }
+    }
+
+    fn check_sum(&self, tau: f64) -> Result<(), Reject> {
+        if tau.abs() <= self.most() && self.snap(tau) == tau { Ok(()) } else { Err(Reject::NotFinite) }
+    }
+
+    fn is_epoch(&self, epoch: Epoch) -> bool {
+        epoch.is_possible(self.hops(), self.config.members)
+    }
+
+    /// A token comes. One of a lower epoch than the highest seen is refused, and one of a hop below the last: it has been overtaken.
+    fn on_token(&self, me: &mut State, observations: Observations<'_>, from: PeerId, token: Token, cx: &mut Cx<'_>) {
+        let (hop, held) = (token.hop, me.added.map_or(0, |added| added.hop));
+        let is_refused = token.epoch < me.epoch || hop < held || token.epoch == me.epoch && hop == held;
+        let epoch = me.epoch.max(token.epoch);
+        let answer = if is_refused { RingLetter::Passed { epoch, hop } } else { RingLetter::Taken { epoch, hop } };
+        // Whoever has been gone for so long forgets it by itself.
+        let _ = cx.outbox.send_durable(from, without_value(answer));
+        if !is_refused {
+            me.owes.retain(|(peer, _)| *peer != from.0);
+            me.owes.push((from.0, hop));
+            self.hold(me, observations, token, Some(from), cx);
+        }
+    }
+
+    /// Word of a token that was sent: taken, or safe. Word of an older one comes late, and says nothing.
+    fn on_word(&self, me: &mut State, from: PeerId, letter: RingLetter, cx: &mut Cx<'_>) -> Result<(), Reject> {
+        let (RingLetter::Taken { epoch, hop } | RingLetter::Passed { epoch, hop }) = letter else {
+            return Err(Reject::Malformed);
+        };
+        if !(2..=self.hops()).contains(&hop) || self.position(hop) != from || !self.is_epoch(epoch) {
+            return Err(Reject::OutOfTurn);
+        }
+        let Some(sent) = me.sent.as_mut().filter(|sent| sent.token.hop == hop && sent.token.epoch <= epoch) else {
+            return Ok(());
+        };
+        match letter {
+            RingLetter::Taken { .. } if sent.is_taken => return Err(Reject::OutOfTurn),
+            RingLetter::Taken { .. } => {
+                sent.is_taken = true;
+                if self.config.reissues > 0 {
+                    self.watch(3.0, cx);
+                }
+            }
+            _ => me.sent = None,
+        }
+        self.tell_predecessors(me, cx);
+        Ok(())
+    }
+
+    /// The sum, from the last holder or from who passed that one over.
+    fn on_sum(&self, me: &mut State, from: PeerId, epoch: Epoch, sum: (u64, f64)) -> Result<(), Reject> {
+        let is_last = self.position(self.hops()) == from || epoch.issuer == from.0 && epoch.hop == self.hops();
+        if !is_last || !self.is_epoch(epoch) || self.config.reveal == Reveal::Last {
+            return Err(Reject::OutOfTurn);
+        }
+        self.check_sum(sum.1)?;
+        me.learns(self, epoch, sum.0, sum.1);
+        // The last holder has ended: what was sent to it, or towards it, need not be watched.
+        me.sent = me.sent.filter(|sent| sent.token.epoch > epoch);
+        Ok(())
     }
 }
 
 /// What an agent remembers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// The highest epoch it has seen.
+    /// The highest epoch it has held.
     epoch: Epoch,
-    /// The highest round it has contributed to.
-    round: u32,
-    /// Contributions, those made again included.
+    /// What it added at the highest hop it has held.
+    added: Option<Addition>,
+    /// Contributions, each to a round of its own.
     contributions: u32,
     /// Tokens it has issued again.
     reissues: u32,
     /// What it sent, until it hears that it was passed on.
-    sent: Option<Token>,
+    sent: Option<Sent>,
     /// Who handed it the token, for which hop, until it has told that the token was passed on.
-    owes: Option<(u32, u64)>,
+    owes: Vec<(u32, u64)>,
     /// The sum, its weight, and its epoch.
     sum: Option<(Epoch, u64, f64)>,
     /// What the sum says of the statistic; zero before it is known.
@@ -192,9 +309,16 @@ impl State {
         self.sum.is_some()
     }
 
+    /// How many contributions the sum misses, since their members were passed over: each epoch has left out one.
+    pub fn passed_over(&self) -> u32 {
+        self.sum.map_or(0, |(epoch, ..)| epoch.count)
+    }
+
     fn learns(&mut self, ring: &Ring, epoch: Epoch, weight: u64, sum: f64) {
-        self.sum = Some((epoch, weight, sum));
-        self.estimate = ring.estimate(sum, weight);
+        if self.sum.is_none_or(|(known, ..)| known < epoch) {
+            self.sum = Some((epoch, weight, sum));
+            self.estimate = ring.estimate(sum, weight);
+        }
     }
 
     /// How often it has contributed, and issued the token again.
@@ -204,7 +328,12 @@ impl State {
 
     /// The token that it waits for to be passed on.
     pub fn waits_for(&self) -> Option<Token> {
-        self.sent
+        self.sent.map(|sent| sent.token)
+    }
+
+    /// The highest epoch it has held, and the highest hop.
+    pub fn held(&self) -> (Epoch, u64) {
+        (self.epoch, self.added.map_or(0, |added| added.hop))
     }
 }
 
@@ -240,17 +369,17 @@ impl Algorithm for Ring {
         let mut me = State::default();
         if cx.me == self.position(1) {
             let first = Token { epoch: Epoch::default(), hop: 1, silent: 0, weight: 0, tau: 0.0 };
-            self.hold(&mut me, observations, first, cx);
+            self.hold(&mut me, observations, first, None, cx);
         }
         Ok(me)
     }
 
     /// The time-out: nobody has said that the token was passed on.
     fn on_wake(&self, me: &mut State, _: Observations<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
-        if let Some(token) = me.sent.take() {
-            // It was released when it was sent.
-            let (tau, token) = self.reissued(me, known_to_others(token.tau), token, cx);
-            self.pass_on(me, tau, token, true, cx);
+        match me.sent {
+            Some(sent) if self.may_pass_over(me, &sent.token) => self.pass_over(me, sent.token, cx),
+            Some(Sent { token, is_kept: true, .. }) => self.pass_on(me, known_to_others(token.tau), token, cx),
+            _ => {}
         }
         Ok(Activity { moved: 0.0 })
     }
@@ -265,45 +394,19 @@ impl Algorithm for Ring {
     ) -> Result<(), Reject> {
         match letter {
             RingLetter::Token(token) => {
-                self.check(&token, cx.me)?;
-                let (epoch, hop) = (me.epoch.max(token.epoch), token.hop);
-                let is_refused = token.epoch < me.epoch;
-                let answer =
-                    if is_refused { RingLetter::Passed { epoch, hop } } else { RingLetter::Taken { epoch, hop } };
-                cx.outbox.send_durable(from, without_value(answer))?;
-                if !is_refused {
-                    me.owes = Some((from.0, hop));
-                    self.hold(me, observations, token, cx);
-                }
+                self.check(&token, from, cx.me)?;
+                self.on_token(me, observations, from, token, cx);
+                Ok(())
             }
-            // The sum was faster than word of the last hops.
-            RingLetter::Taken { .. } | RingLetter::Passed { .. } if me.sum.is_some() && me.sent.is_none() => {}
-            RingLetter::Taken { epoch, hop } => {
-                self.expect(me, from, epoch, hop)?;
-                self.watch(3.0, cx);
-                self.tell_predecessor(me, cx);
-            }
-            RingLetter::Passed { epoch, hop } => {
-                self.expect(me, from, epoch, hop)?;
-                me.sent = None;
-                self.tell_predecessor(me, cx);
-            }
-            RingLetter::Sum { epoch, weight, sum } => {
-                if me.sum.is_some_and(|(known, ..)| known >= epoch) {
-                    return Err(Reject::OutOfTurn);
-                }
-                me.learns(self, epoch, weight, sum);
-                // The last holder has ended: what was sent to it, or towards it, need not be watched.
-                me.sent = me.sent.filter(|sent| sent.epoch > epoch);
-            }
+            RingLetter::Sum { epoch, weight, sum } => self.on_sum(me, from, epoch, (weight, sum)),
+            word => self.on_word(me, from, word, cx),
         }
-        Ok(())
     }
 
     fn is_done(&self, me: &State) -> bool {
         let has_ended = match self.config.reveal {
             Reveal::Broadcast => me.sum.is_some(),
-            Reveal::Last => me.round == self.config.rounds,
+            Reveal::Last => me.added.is_some_and(|added| self.round(added.hop) == self.config.rounds),
         };
         has_ended && me.sent.is_none()
     }
@@ -322,14 +425,28 @@ impl Algorithm for Ring {
         let me: State = saved::read(saved)?;
         // Positions on the ring are those of all members.
         saved::expect_same(neighbours)?;
-        let sent = me.sent.is_none_or(|token| self.check(&token, self.position(token.hop.max(1))).is_ok());
+        let is_token = |token: &Token| {
+            (2..=self.hops()).contains(&token.hop) && self.is_epoch(token.epoch) && self.check_sum(token.tau).is_ok()
+        };
+        let sent = me.sent.is_none_or(|sent| is_token(&sent.token)) && self.is_epoch(me.epoch);
         let sum = me.sum.is_none_or(|(_, weight, sum)| sum.abs() <= NUMBER_MAX && weight <= WEIGHT_MAX)
             && me.estimate == me.sum.map_or(0.0, |(_, weight, sum)| self.estimate(sum, weight));
-        let owes = me.owes.is_none_or(|(from, _)| from < self.config.members);
-        if sent && sum && owes && me.round <= self.config.rounds { Ok(me) } else { Err(CannotResume::Malformed) }
+        let most = self.most();
+        let added = me.added.is_none_or(|added| {
+            let noises = [added.after, added.past, added.told].into_iter().flatten();
+            (1..=self.hops()).contains(&added.hop)
+                && added.weight <= WEIGHT_MAX
+                && noises.chain([added.value]).all(|value| value.abs() <= most)
+        });
+        let owes = me.owes.len() <= self.config.members as usize
+            && me.owes.iter().all(|(from, hop)| *from < self.config.members && *hop <= self.hops());
+        if sent && sum && added && owes { Ok(me) } else { Err(CannotResume::Malformed) }
     }
 
     fn model<'a>(&self, me: &'a State, _: &'a [f64]) -> &'a [f64] {
         std::slice::from_ref(&me.estimate)
     }
 }
+
+#[cfg(test)]
+mod tests;

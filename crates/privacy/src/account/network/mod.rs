@@ -38,6 +38,6 @@ pub use estimate::{Estimate, PathMixture};
 pub use graph::{Gossip, GossipPairs, PAIRS_EDGES_MAX, PAIRS_MEMBERS_MAX, PaperGossip, WorstAndMean};
 pub use graph_walk::{GraphPairs, GraphWalk};
 pub use iteration::Iteration;
-pub use ring::{BadRing, Ring, RingBy, Shares};
+pub use ring::{BadRing, Ring, RingBy, Shares, reissue_law};
 pub use staircase::staircase;
 pub use walk::{BadNetwork, Observer, Walk};

@@ -1,7 +1,7 @@
 //! A sum by a token that goes round a ring. Proof: `proofs/ring.md`.
 
 use crate::account::{Accountant, Tight};
-use crate::{Audience, Charge, Event, Ledger};
+use crate::{Audience, Charge, Event, Ledger, Track};
 use thiserror::Error;
 
 /// Who makes noise on a ring.
@@ -13,8 +13,30 @@ pub enum Shares {
     All,
 }
 
-/// The accountant of a member of a ring, against members that see what they are sent. A charge stands for one contribution, or for one that is seen once more
-/// because the token was issued again; its law is that of one noise of sigma_loc.
+impl Shares {
+    /// How often a contribution may be seen once more, each time under noise of [`reissue_law`], because tokens were issued again.
+    pub fn seen_again(self) -> usize {
+        match self {
+            // When the token is issued past the member itself, and past the one that made the noise.
+            Shares::One => 2,
+            Shares::All => 1,
+        }
+    }
+}
+
+/// The law of the noise that a token gets when it is issued again, of the law of one noise of sigma_loc: half as much is seen through it.
+pub fn reissue_law(law: Event) -> Event {
+    match law {
+        Event::Gaussian { noise_multiplier } => {
+            Event::Gaussian { noise_multiplier: noise_multiplier * std::f64::consts::SQRT_2 }
+        }
+        Event::Laplace { noise_multiplier } => Event::Laplace { noise_multiplier: noise_multiplier * 2.0 },
+        other => other,
+    }
+}
+
+/// The accountant of a member of a ring, against members that see what they are sent. A charge of the track of tokens stands for one contribution, and its law is that of
+/// one noise of sigma_loc; one of the track of reissues for a contribution that may be seen once more, by the law of [`reissue_law`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ring {
     members: u32,
@@ -76,6 +98,11 @@ impl Ring {
         RingBy { ring: self, accountant }
     }
 
+    /// Whether nothing is proved of such a ledger: several observers, and a token that may be issued again.
+    fn is_open(&self, ledger: &Ledger) -> bool {
+        self.colluders > 1 && ledger.charges().any(|charge| charge.track == Track::Reissues)
+    }
+
     /// What this observer has seen, as charges of its own.
     fn seen(&self, ledger: &Ledger) -> Ledger {
         // Of one observer every window holds n - 1 shares, or one whole noise. Of several, the least window is one hop: that of the member itself.
@@ -96,11 +123,11 @@ impl Ring {
 
 impl Accountant for Ring {
     fn epsilon(&self, ledger: &Ledger, delta: f64) -> f64 {
-        Tight.epsilon(&self.seen(ledger), delta)
+        self.by(&Tight).epsilon(ledger, delta)
     }
 
     fn rough(&self, ledger: &Ledger, delta: f64) -> f64 {
-        Tight.rough(&self.seen(ledger), delta)
+        self.by(&Tight).rough(ledger, delta)
     }
 }
 
@@ -113,10 +140,16 @@ pub struct RingBy {
 
 impl Accountant for RingBy {
     fn epsilon(&self, ledger: &Ledger, delta: f64) -> f64 {
+        if self.ring.is_open(ledger) {
+            return f64::INFINITY;
+        }
         self.accountant.epsilon(&self.ring.seen(ledger), delta)
     }
 
     fn rough(&self, ledger: &Ledger, delta: f64) -> f64 {
+        if self.ring.is_open(ledger) {
+            return f64::INFINITY;
+        }
         self.accountant.rough(&self.ring.seen(ledger), delta)
     }
 }
@@ -124,7 +157,7 @@ impl Accountant for RingBy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Gaussian, Rdp, Track};
+    use crate::{Gaussian, Rdp};
 
     fn ledger(noise_multiplier: f64, count: u64) -> Ledger {
         let charge = Charge::new(Event::Gaussian { noise_multiplier }, count);
@@ -159,6 +192,29 @@ mod tests {
         assert!(found >= expected && found < expected * (1.0 + 1e-9), "{found} {expected}");
         for (members, colluders) in [(10, 0), (10, 9), (10, 10), (2, 1), (0, 1)] {
             assert!(matches!(Ring::new(members, colluders, Shares::All), Err(BadRing::Few { .. })));
+        }
+    }
+
+    /// Gaussian: two views under twice the variance are one; Laplace: two of half the epsilon.
+    #[test]
+    fn a_contribution_that_may_be_seen_again_costs_as_much_as_two() {
+        let ring = Ring::new(10, 1, Shares::One).expect("one observer");
+        for law in [Event::Gaussian { noise_multiplier: 5.0 }, Event::Laplace { noise_multiplier: 5.0 }] {
+            let charge = |track, event, count| Charge {
+                track,
+                audience: Audience::OneMember,
+                ..Charge::new(event, count as u64)
+            };
+            let again = charge(Track::Reissues, reissue_law(law), 3 * Shares::One.seen_again());
+            let charged = Ledger::from_charges([charge(Track::Token, law, 3), again]).expect("valid");
+            let (delta, plain) = match law {
+                Event::Gaussian { .. } => (1e-6, ledger(5.0, 6)),
+                _ => (0.0, Ledger::from_charges([charge(Track::Token, law, 6)]).expect("valid")),
+            };
+            let (found, expected) = (ring.epsilon(&charged, delta), ring.epsilon(&plain, delta));
+            assert!((found / expected - 1.0).abs() < 1e-9, "{law:?}: {found} {expected}");
+            let two = Ring::new(10, 2, Shares::All).expect("shares");
+            assert!(two.epsilon(&charged, 1e-6).is_infinite() && two.rough(&charged, 1e-6).is_infinite());
         }
     }
 }
