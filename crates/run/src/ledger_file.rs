@@ -3,9 +3,10 @@
 
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use sottovoce_privacy::network::{BadNetwork, Walk};
 use sottovoce_privacy::{Accountant, Charge, Ledger, Ring, Shares};
 use sottovoce_task::error::Mistake;
-use sottovoce_task::task::{Observer, Unit};
+use sottovoce_task::task::{Observer, Steps, Unit};
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -66,7 +67,7 @@ fn parsed(line: &[u8]) -> serde_json::Result<(String, Charge)> {
 
 /// The first line of a ledger whose guarantee is not for a record against everyone: for whom it is, and what anyone needs to account for the
 /// charges again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
     /// Which form of ledger this is: 1.
@@ -77,6 +78,9 @@ pub struct Header {
     /// Where the observer is a member of a ring.
     #[serde(skip_serializing_if = "Option::is_none")]
     ring: Option<RingContext>,
+    /// Where the observer is a member whom a token passes that walks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    walk: Option<WalkContext>,
 }
 
 /// Whom a ring's noise protects from.
@@ -86,6 +90,40 @@ struct RingContext {
     members: u32,
     colluders: u32,
     noise: WhoMakesNoise,
+}
+
+/// A walk over the complete graph, and what its holders do to the token.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WalkContext {
+    members: u64,
+    /// Of each token.
+    hops: u64,
+    /// To each token, at most.
+    contributions: u64,
+    colluders: u64,
+    present: f64,
+    tokens: u64,
+    steps: Steps,
+}
+
+impl WalkContext {
+    fn of(walk: &Walk, steps: Steps) -> Self {
+        WalkContext {
+            members: walk.agents(),
+            hops: walk.hops(),
+            contributions: walk.contributions(),
+            colluders: walk.observer().colluders,
+            present: walk.present(),
+            tokens: walk.tokens(),
+            steps,
+        }
+    }
+
+    fn observer(&self) -> Result<Observer, BadNetwork> {
+        let walk = Walk::new(self.members, self.hops, self.contributions)?.with_present(self.present)?;
+        Ok(Observer::Walk(walk.with_colluders(self.colluders)?.with_tokens(self.tokens)?, self.steps))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,18 +143,24 @@ impl Header {
         };
         let ring = match observer {
             Observer::Everyone if unit == Unit::Record => return None,
-            Observer::Everyone => None,
+            Observer::Everyone | Observer::Walk(..) => None,
             Observer::Ring(ring) => Some(context(ring)),
         };
-        Some(Header { ledger: 1, unit, observer: observer.name(), ring })
+        let walk = match observer {
+            Observer::Walk(walk, steps) => Some(WalkContext::of(walk, *steps)),
+            _ => None,
+        };
+        Some(Header { ledger: 1, unit, observer: observer.name(), ring, walk })
     }
 
     /// What a header says; without one a ledger is for a record, against everyone. A header that no run writes is refused, with the reason.
     pub fn guarantee(header: Option<&Header>) -> Result<(Unit, Observer), String> {
         let Some(header) = header else { return Ok((Unit::Record, Observer::Everyone)) };
-        let observer = match header.ring {
-            None => Observer::Everyone,
-            Some(RingContext { members, colluders, noise }) => {
+        let observer = match (header.ring, header.walk) {
+            (None, None) => Observer::Everyone,
+            (Some(_), Some(_)) => return Err("a header of a ring and of a walk at once".to_owned()),
+            (None, Some(walk)) => walk.observer().map_err(|error| error.to_string())?,
+            (Some(RingContext { members, colluders, noise }), None) => {
                 let shares = if noise == WhoMakesNoise::All { Shares::All } else { Shares::One };
                 Observer::Ring(Ring::new(members, colluders, shares).map_err(|error| error.to_string())?)
             }

@@ -11,6 +11,12 @@ pub const STUMPS_MAX: i64 = 1_000_000;
 
 /// The most rounds of a token: their charges are planned one by one.
 const ROUNDS_MAX: i64 = 1_000_000;
+/// The most contributions to tokens, for the same reason.
+pub const CHARGES_MAX: i64 = 1_000_000;
+/// The most hops of tokens in a run.
+const HOPS_MAX: i64 = 1 << 40;
+/// The most bins of a histogram.
+const BINS_MAX: i64 = 1 << 16;
 
 /// A set of finite numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,6 +31,7 @@ pub struct Range {
 pub const ABOVE_0: Range = Range { low: 0.0, low_included: false, high: f64::INFINITY, high_included: false };
 const FROM_0: Range = Range { low_included: true, ..ABOVE_0 };
 const BELOW_1: Range = Range { high: 1.0, ..FROM_0 };
+const SHARE: Range = Range { high_included: true, ..INSIDE_0_1 };
 const PROBABILITY: Range = Range { high_included: true, ..BELOW_1 };
 /// The most of anything that is counted.
 pub const COUNT: i64 = u32::MAX as i64;
@@ -160,6 +167,7 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("statistic.kind", Kind::Choice(STATISTICS), "required", "What is measured. Means and sums are over all rows. Not every algorithm measures every statistic."),
     key("statistic.columns", Kind::Texts, "all but `agent`, `label` and the column of `data.record`", "The columns it is measured of, one after another."),
     key("statistic.range", Kind::Interval, "none", "Public bounds of all values; a value outside is moved to the bound."),
+    key("statistic.bins", Kind::Integer(2, BINS_MAX), "required for a histogram", "histogram: into how many equal bins `range` is cut. The last one holds its end."),
     key("statistic.agents", Kind::Integer(1, COUNT), "as many as have rows", "How many agents there are, for a sum. Real peers must agree on it, for none of them knows all others."),
 
     key("graph", Kind::Table, "required; for ring none is accepted", "Who works with whom: `edges` or `kind`, not both. Members of a ring are all members, in the order of their names."),
@@ -206,6 +214,7 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("run.wakes-per-agent", Kind::Integer(1, COUNT), "200; 200000 with `tolerance`; 20 + 2 x updates + warm.wakes with [privacy], and with a learned graph too first-wakes + 2 x model-wakes + graph-wakes", "Mean wakes per agent: the schedule has agents x this many. With `tolerance`, the most there can be."),
     key("run.tolerance", Kind::Number(ABOVE_0), "none", "Ends the run when no agent moves by more than this in ten wakes (a tenth in each) and nothing is in flight. For frank-wolfe: when the duality gap, which bounds the distance from the minimum, is at most this. Not with a learned graph."),
     key("run.rounds", Kind::Integer(1, ROUNDS_MAX), "1", "ring: how often the token goes round. The estimate is over all rounds."),
+    key("run.hops", Kind::Integer(1, HOPS_MAX), "required for walks", "walk: how many hops all tokens make together. Each hop is a visit of a member that is drawn anew among all."),
     key("run.clock", Kind::Choice(&["uniform", "poisson"]), "`\"uniform\"`", "How wakes follow each other: a uniform agent at each tick, or a Poisson clock for each agent."),
     key("run.seed", Kind::Integer(0, i64::MAX), "1", "The seed of the run."),
 
@@ -229,6 +238,8 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("privacy.mechanism", Kind::Choice(&["gaussian", "laplace"]), "`\"gaussian\"`", "The noise of each update, or of each noisy hop of a token."),
     key("privacy.unit", Kind::Choice(&["record", "agent"]), "`\"record\"`", "ring: whose replacement the guarantee is about, of one row or of all rows of an agent. With \"agent\" an agent contributes the mean of its rows, and means and sums are over agents."),
     key("privacy.colluders", Kind::Integer(1, COUNT), "1", "ring: how many members may put together what they see. More than one needs token.noise = \"all\"."),
+    key("privacy.contributions", Kind::Integer(1, CHARGES_MAX), "ceil(1.2 x hops / agents)", "walk: at how many visits a member contributes, to all tokens together. Beyond them it adds noise alone."),
+    key("privacy.present", Kind::Number(SHARE), "1", "walk: the least share of the members that is present at every hop. With fewer members an observer sees the token more often, and the noise is made for that."),
     key("privacy.clip", Kind::Number(ABOVE_0), "the largest there can be, from `feature-bound`; required for the squared loss", "The largest norm of one example's gradient: L2 for Gaussian noise, L1 for Laplace."),
     key("privacy.updates", Kind::Integer(1, COUNT), "1", "T_i: updates per agent; wakes beyond them only listen. With a learned graph the turns of the models share them."),
     key("privacy.schedule", Kind::Choice(&["uniform", "proposition-2", "corrected", "clock-free"]), "`\"uniform\"`", "How the budget is divided over the updates; only \"uniform\" with a learned graph. \"proposition-2\" is as the 2018 paper prints it: valid, not optimal."),

@@ -12,7 +12,7 @@ use sottovoce_run::ledger_file::{self, Header, Signature};
 use sottovoce_run::private::guarantee_in_words;
 use sottovoce_run::train::Halt;
 use sottovoce_task::error::Mistake;
-use sottovoce_task::task::Observer;
+use sottovoce_task::task::{AccountantName, Observer};
 use std::path::{Path, PathBuf};
 
 mod network;
@@ -315,6 +315,7 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         Ok::<_, Mistake>(match observer {
             Observer::Everyone => ledger_file::epsilons(ledgers, delta, accountant),
             Observer::Ring(ring) => ledger_file::epsilons(ledgers, delta, &ring.by(accountant)),
+            Observer::Walk(..) => ledger_file::epsilons(ledgers, delta, &*observer.accountant(AccountantName::Tight)),
         })
     };
     let each = by(method)?;
@@ -348,7 +349,7 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         Observer::Everyone => {
             "For one record replaced by another, against someone who sees every release.\n".to_owned()
         }
-        Observer::Ring(_) => format!("The ledger says {}.\n", guarantee_in_words(unit, &observer)),
+        Observer::Ring(_) | Observer::Walk(..) => format!("The ledger says {}.\n", guarantee_in_words(unit, &observer)),
     })?;
     let mut rows = vec![vec!["accountant".to_owned(), "epsilon".to_owned()]];
     for method in Method::OF_RELEASES {

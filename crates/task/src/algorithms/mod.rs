@@ -14,6 +14,7 @@ pub mod input_perturbation;
 pub mod local;
 pub mod model_propagation;
 pub mod ring;
+pub mod walk;
 
 pub use access::{Access, HeardModels, Visitor};
 pub use learned_graph::joint;
@@ -55,6 +56,7 @@ table! {
     input_perturbation,
     gossip,
     ring,
+    walk,
 }
 
 /// An algorithm's refusal of its parameters, as a mistake of the task.
@@ -79,7 +81,7 @@ pub fn markdown() -> String {
             Leaves::Exact => "no: exact values leave",
             Leaves::Updates => "yes: updates with noise",
             Leaves::NoisyData => "required: data with noise",
-            Leaves::Token => "yes: a sum with noise that members make for each other",
+            Leaves::Token => "yes: with noise that members make for each other",
         };
         let yes = |can: bool| if can { "yes" } else { "no" };
         let (learned, peers) = (yes(one.learned_graph.is_some()), yes(one.on_peers.is_some()));

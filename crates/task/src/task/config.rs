@@ -63,6 +63,7 @@ config! {
         kind: super::StatisticKind,
         columns: Vec<String>,
         range: [f64; 2],
+        bins: u32,
         agents: u64,
     }
 
@@ -112,6 +113,7 @@ config! {
         wakes_per_agent: u64,
         tolerance: f64,
         rounds: u32,
+        hops: u64,
         clock: super::Clock,
         seed: u64,
     }
@@ -143,6 +145,9 @@ config! {
         mechanism: super::Mechanism,
         unit: super::Unit,
         colluders: u32,
+        contributions: u32,
+        present: f64,
+        trust: super::Trust,
         clip: f64,
         updates: u64,
         schedule: super::Schedule,

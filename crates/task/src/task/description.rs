@@ -30,6 +30,8 @@ pub struct Description {
     pub everyone: bool,
     /// Whether it ends by itself after some rounds, however often anybody wakes.
     pub in_rounds: bool,
+    /// Whether it ends by itself after some hops of tokens.
+    pub in_hops: bool,
     /// Whether agents act when their clocks tick. Others are done when they have started.
     pub acts: bool,
     /// Whether models weigh base predictors, which then stand in the place of features; the tolerance of a run bounds their duality gap.
@@ -138,6 +140,7 @@ impl Description {
         leaves: Leaves::Exact,
         everyone: false,
         in_rounds: false,
+        in_hops: false,
         acts: true,
         boosts: false,
         learned_graph: None,
@@ -152,6 +155,11 @@ impl Description {
         complete: |_, _| (),
         plan: |_, _, _| Ok(Plan::nothing()),
     };
+
+    /// Whether it ends by itself, however often anybody wakes.
+    pub fn ends_by_itself(&self) -> bool {
+        self.in_rounds || self.in_hops
+    }
 
     /// What a report calls a run of it.
     pub fn in_words(&self) -> String {

@@ -20,7 +20,9 @@ use crate::keys::Key;
 pub use description::{Description, LearnedDefaults, Leaves, Refusal, Sizes, Wish, Yields, names_of};
 pub use learned::{Boosting, Learned, ModelStep, Predictors, Step, Turns};
 pub use own::OwnKeys;
-pub use privacy::{AccountantName, Home, Losses, Mechanism, NoiseKind, Observer, Privacy, Schedule, Unit, Warm};
+pub use privacy::{
+    AccountantName, Home, Losses, Mechanism, NoiseKind, Observer, Privacy, Schedule, Steps, Trust, Unit, Warm,
+};
 use serde::{Deserialize, Serialize};
 pub use sottovoce_algorithms::graphs::Threshold;
 pub use sottovoce_algorithms::personal::descent::Start;
@@ -207,6 +209,8 @@ pub struct Run {
     pub tolerance: Option<f64>,
     /// How many rounds there are, where the algorithm goes in rounds.
     pub rounds: Option<u32>,
+    /// How many hops all tokens make together, where a token walks.
+    pub hops: Option<u64>,
     /// How wakes follow each other.
     pub clock: Clock,
     /// The seed; at most `i64::MAX`, as TOML can write it.

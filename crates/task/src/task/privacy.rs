@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::personal::descent::WarmStart;
 pub use sottovoce_algorithms::personal::home::Home;
+use sottovoce_privacy::network::{Cycle, Iteration, Walk};
 use sottovoce_privacy::{Accountant, Ring, Sum, Theorem1, Tight, sensitivity::Norm};
 
 /// The budget of each agent, and how it is spent.
@@ -18,6 +19,12 @@ pub struct Privacy {
     pub unit: Unit,
     /// How many members may put together what they see, where noise protects from members and not from everyone.
     pub colluders: u32,
+    /// At how many visits a member contributes to the tokens that walk; `None`: ceil(1.2 hops / agents), filled in by [`crate::load::load`].
+    pub contributions: Option<u32>,
+    /// The least share of the members that is present while a token walks.
+    pub present: f64,
+    /// Who may see what, where a token walks.
+    pub trust: Trust,
     /// B: the largest norm of one example's gradient, in the mechanism's norm.
     pub clip: f64,
     /// T_i.
@@ -75,12 +82,14 @@ impl Unit {
 }
 
 /// Against whom a guarantee holds. What a ledger is worth depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Observer {
     /// Whoever sees every message, other members included.
     Everyone,
     /// Members of a ring, who see what they are sent.
     Ring(Ring),
+    /// Members whom a token passes that walks over the complete graph.
+    Walk(Walk, Steps),
 }
 
 impl Observer {
@@ -89,6 +98,10 @@ impl Observer {
         match self {
             Observer::Everyone => "everyone".to_owned(),
             Observer::Ring(ring) => ring.observer(),
+            Observer::Walk(walk, _) => match walk.observer().colluders {
+                1 => "any one other member".to_owned(),
+                colluders => format!("at most {colluders} colluding members"),
+            },
         }
     }
 
@@ -98,8 +111,33 @@ impl Observer {
         match self {
             Observer::Everyone => Box::new(plain),
             Observer::Ring(ring) => Box::new(ring.by(plain)),
+            // There is one way to count along a path, whatever the task's name for others.
+            Observer::Walk(walk, Steps::Sums) => Box::new(Cycle::new(*walk)),
+            Observer::Walk(walk, Steps::Contractions) => Box::new(Iteration::new(*walk)),
         }
     }
+}
+
+/// What holders do to a token that walks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Steps {
+    /// They add to it.
+    Sums,
+    /// They move it by contractions: gradient steps.
+    Contractions,
+}
+
+/// Who may see what, where a token walks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trust {
+    /// Members see the token when they hold it, and nothing else.
+    Network,
+    /// A curator whom all trust holds everybody's data: the same walk in one place.
+    Curator,
+    /// Everyone sees everything: each contribution is protected by its own noise alone.
+    Nobody,
 }
 
 /// Which noise.

@@ -48,6 +48,7 @@ impl Task {
             tolerance: self.run.tolerance,
             wakes_per_agent,
             rounds: self.run.rounds,
+            hops: self.run.hops,
             ..RunConfig::default()
         });
         if let Some(privacy) = &mut config.privacy {
@@ -61,7 +62,7 @@ impl Task {
     /// graph is learned the plan follows the turns, and how many of them there are is for the wakes to say.
     pub fn counts_wakes(&self) -> bool {
         let learned = matches!(self.graph.source, GraphSource::Learned(_));
-        !self.algorithm.in_rounds && self.run.tolerance.is_none() && (self.privacy.is_none() || learned)
+        !self.algorithm.ends_by_itself() && self.run.tolerance.is_none() && (self.privacy.is_none() || learned)
     }
 
     fn config(&self, path: &mut dyn FnMut(&InputFile) -> Result<String, Mistake>) -> Result<Config, Mistake> {
@@ -95,8 +96,9 @@ impl Task {
             own: self.own.clone(),
             boosting: self.boosting.map(|boosting| boosting.config()),
             run: Some(RunConfig {
-                wakes_per_agent: (!self.algorithm.in_rounds).then_some(self.run.wakes_per_agent),
+                wakes_per_agent: (!self.algorithm.ends_by_itself()).then_some(self.run.wakes_per_agent),
                 rounds: self.run.rounds,
+                hops: self.run.hops,
                 tolerance: self.run.tolerance,
                 clock: Some(self.run.clock),
                 seed: Some(self.run.seed),
@@ -120,7 +122,7 @@ impl Task {
                 let learned = matches!(self.graph.source, GraphSource::Learned(_));
                 let of_statistic = self.statistic.is_some();
                 self.privacy.map(|privacy| match of_statistic {
-                    true => privacy.config_of_statistic(),
+                    true => privacy.config_of_statistic(self.algorithm.in_hops),
                     false => privacy.config(learned),
                 })
             },
@@ -226,13 +228,15 @@ fn digest(path: &InputFile) -> Result<String, Mistake> {
 
 impl Privacy {
     /// The section of a task that measures a statistic.
-    fn config_of_statistic(&self) -> PrivacyConfig {
+    fn config_of_statistic(&self, in_hops: bool) -> PrivacyConfig {
         PrivacyConfig {
             epsilon: Some(self.epsilon),
             delta: Some(self.delta),
             mechanism: Some(self.mechanism),
             unit: Some(self.unit),
             colluders: Some(self.colluders),
+            contributions: self.contributions.filter(|_| in_hops),
+            present: in_hops.then_some(self.present),
             accountant: Some(self.accountant),
             noise: Some(self.noise),
             ..PrivacyConfig::default()
@@ -274,6 +278,9 @@ impl Privacy {
             // Their guarantees are for records, and against everyone.
             unit: None,
             colluders: None,
+            contributions: None,
+            present: None,
+            trust: None,
         }
     }
 }
@@ -301,6 +308,7 @@ impl Statistic {
             kind: Some(self.kind),
             columns: self.columns.clone(),
             range: self.range.map(|Bounds { low, high }| [low, high]),
+            bins: self.bins,
             agents: self.agents,
         }
     }

@@ -16,6 +16,9 @@ use crate::rows::Format;
 use sottovoce_algorithms::{Loss, Regularization};
 use std::path::Path;
 
+/// The most events of all agents for each hop of a token; a hop without faults is one.
+const EVENTS_PER_HOP: u64 = 10;
+
 /// The most events of an agent in a round of a token; a round without faults has three.
 const EVENTS_PER_ROUND: u64 = 100;
 
@@ -401,23 +404,33 @@ fn run(
     algorithms: &[&Description],
     lines: &Lines<'_>,
 ) -> Result<Run, Mistake> {
-    if algorithm.in_rounds {
+    if algorithm.ends_by_itself() {
+        let after = if algorithm.in_hops { "run.hops" } else { "run.rounds" };
         for (given, key) in
             [(config.wakes_per_agent.is_some(), "run.wakes-per-agent"), (config.tolerance.is_some(), "run.tolerance")]
         {
             if given {
-                let what = format!("{} ends by itself after run.rounds; accepted: no {key}", algorithm.name);
+                let what = format!("{} ends by itself after {after}; accepted: no {key}", algorithm.name);
                 return Err(lines.mistake(key, what));
             }
         }
-    } else if config.rounds.is_some() {
-        let others = names_of(algorithms, |one| one.in_rounds);
-        let what = format!("{} goes by wakes; accepted with run.rounds: algorithm = {others}", algorithm.name);
-        return Err(lines.mistake("run.rounds", what));
     }
+    let goes_by = if algorithm.in_rounds { "rounds" } else if algorithm.in_hops { "hops" } else { "wakes" };
+    for (given, key, fits) in [
+        (config.rounds.is_some(), "run.rounds", (|one| one.in_rounds) as fn(&Description) -> bool),
+        (config.hops.is_some(), "run.hops", |one| one.in_hops),
+    ] {
+        if given && !fits(algorithm) {
+            let others = names_of(algorithms, fits);
+            let what = format!("{} goes by {goes_by}; accepted with {key}: algorithm = {others}", algorithm.name);
+            return Err(lines.mistake(key, what));
+        }
+    }
+    let hops = if algorithm.in_hops { Some(required(config.hops, "run.hops", lines)?) } else { None };
     let rounds = algorithm.in_rounds.then(|| config.rounds.unwrap_or(1));
     let default = match (privacy, turns) {
         _ if rounds.is_some() => EVENTS_PER_ROUND * (1 + u64::from(rounds.unwrap_or(0))),
+        _ if hops.is_some() => EVENTS_PER_ROUND + EVENTS_PER_HOP * hops.unwrap_or(0),
         // The first graph, models, the graph that they lead to, and models over it.
         (_, Some(turns)) => libm::ceil(turns.graph_first + 2.0 * turns.models + turns.graph) as u64,
         // Enough for every agent to finish its plan, but for one in a billion.
@@ -429,6 +442,7 @@ fn run(
         wakes_per_agent: config.wakes_per_agent.unwrap_or(default),
         tolerance: config.tolerance,
         rounds,
+        hops,
         clock: config.clock.unwrap_or(Clock::Uniform),
         seed: config.seed.unwrap_or(1),
     })

@@ -4,7 +4,7 @@ use super::super::check::Lines;
 use super::super::config::{self, HomeConfig, LossConfig, LossesConfig, PrivacyConfig, WarmConfig};
 use super::super::{
     AccountantName, Data, Description, GraphSource, GraphTask, Home, Leaves, Losses, Mechanism, Model, NoiseKind,
-    Normalize, Privacy, Schedule, Unit, Warm,
+    Normalize, Privacy, Schedule, Trust, Unit, Warm,
 };
 use super::required;
 use crate::error::Mistake;
@@ -30,10 +30,17 @@ pub(super) fn resolve(
 ) -> Result<Privacy, Mistake> {
     let (algorithm, data, graph, model) = task;
     let refuse = |key: &str, what: String| Err(lines.mistake(key, what));
-    for (given, key) in [(config.unit.is_some(), "privacy.unit"), (config.colluders.is_some(), "privacy.colluders")] {
+    let about_members = [
+        (config.unit.is_some(), "privacy.unit"),
+        (config.colluders.is_some(), "privacy.colluders"),
+        (config.contributions.is_some(), "privacy.contributions"),
+        (config.present.is_some(), "privacy.present"),
+        (config.trust.is_some(), "privacy.trust"),
+    ];
+    for (given, key) in about_members {
         if given {
             let what = format!(
-                "{key} is for statistics; models are protected against everyone, and by record; accepted: no {key}"
+                "{key} is for statistics and tokens; models are protected against everyone, and by record; accepted: no {key}"
             );
             return refuse(key, what);
         }
@@ -105,6 +112,9 @@ pub(super) fn resolve(
         mechanism,
         unit: Unit::Record,
         colluders: 1,
+        contributions: None,
+        present: 1.0,
+        trust: Trust::Network,
         clip,
         updates: config.updates.unwrap_or(UPDATES_DEFAULT),
         schedule,
