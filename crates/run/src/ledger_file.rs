@@ -3,7 +3,7 @@
 
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
-use sottovoce_privacy::network::{BadNetwork, Walk};
+use sottovoce_privacy::network::{BadNetwork, Sampled, Walk};
 use sottovoce_privacy::{Accountant, Charge, Ledger, Ring, Shares};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::task::{Observer, Steps, Unit};
@@ -81,6 +81,9 @@ pub struct Header {
     /// Where the observer is a member whom a token passes that walks.
     #[serde(skip_serializing_if = "Option::is_none")]
     walk: Option<WalkContext>,
+    /// Where a curator is trusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    curator: Option<CuratorContext>,
 }
 
 /// Whom a ring's noise protects from.
@@ -105,6 +108,14 @@ struct WalkContext {
     present: f64,
     tokens: u64,
     steps: Steps,
+}
+
+/// The steps of a trusted curator.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CuratorContext {
+    members: u64,
+    hops: u64,
 }
 
 impl WalkContext {
@@ -143,27 +154,34 @@ impl Header {
         };
         let ring = match observer {
             Observer::Everyone if unit == Unit::Record => return None,
-            Observer::Everyone | Observer::Walk(..) => None,
+            Observer::Everyone | Observer::Walk(..) | Observer::Curator(_) => None,
             Observer::Ring(ring) => Some(context(ring)),
         };
         let walk = match observer {
             Observer::Walk(walk, steps) => Some(WalkContext::of(walk, *steps)),
             _ => None,
         };
-        Some(Header { ledger: 1, unit, observer: observer.name(), ring, walk })
+        let curator = match observer {
+            Observer::Curator(sampled) => Some(CuratorContext { members: sampled.agents(), hops: sampled.hops() }),
+            _ => None,
+        };
+        Some(Header { ledger: 1, unit, observer: observer.name(), ring, walk, curator })
     }
 
     /// What a header says; without one a ledger is for a record, against everyone. A header that no run writes is refused, with the reason.
     pub fn guarantee(header: Option<&Header>) -> Result<(Unit, Observer), String> {
         let Some(header) = header else { return Ok((Unit::Record, Observer::Everyone)) };
-        let observer = match (header.ring, header.walk) {
-            (None, None) => Observer::Everyone,
-            (Some(_), Some(_)) => return Err("a header of a ring and of a walk at once".to_owned()),
-            (None, Some(walk)) => walk.observer().map_err(|error| error.to_string())?,
-            (Some(RingContext { members, colluders, noise }), None) => {
+        let observer = match (header.ring, header.walk, header.curator) {
+            (None, None, None) => Observer::Everyone,
+            (None, None, Some(CuratorContext { members, hops })) => {
+                Observer::Curator(Sampled::new(members, hops).map_err(|error| error.to_string())?)
+            }
+            (None, Some(walk), None) => walk.observer().map_err(|error| error.to_string())?,
+            (Some(RingContext { members, colluders, noise }), None, None) => {
                 let shares = if noise == WhoMakesNoise::All { Shares::All } else { Shares::One };
                 Observer::Ring(Ring::new(members, colluders, shares).map_err(|error| error.to_string())?)
             }
+            _ => return Err("a header of several observers at once".to_owned()),
         };
         match header.ledger == 1 && header.observer == observer.name() {
             true => Ok((header.unit, observer)),

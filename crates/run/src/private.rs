@@ -70,8 +70,9 @@ pub fn guarantee_in_words(unit: Unit, observer: &Observer) -> String {
     };
     match observer {
         Observer::Everyone => format!("{replaced}, against everyone"),
+        Observer::Curator(_) => format!("{replaced}, against everyone but a curator, who is trusted with all data"),
         Observer::Walk(..) => format!(
-            "{replaced}, against {}, who know the token's path, see it when they hold it and are told what it came to",
+            "{replaced}, against {}, who know the path of the token, see it when they hold it and are told what it came to",
             observer.name()
         ),
         Observer::Ring(ring) => format!("{replaced}, against {}, from what is sent to them", ring.observer()),

@@ -315,7 +315,9 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         Ok::<_, Mistake>(match observer {
             Observer::Everyone => ledger_file::epsilons(ledgers, delta, accountant),
             Observer::Ring(ring) => ledger_file::epsilons(ledgers, delta, &ring.by(accountant)),
-            Observer::Walk(..) => ledger_file::epsilons(ledgers, delta, &*observer.accountant(AccountantName::Tight)),
+            Observer::Walk(..) | Observer::Curator(_) => {
+                ledger_file::epsilons(ledgers, delta, &*observer.accountant(AccountantName::Tight))
+            }
         })
     };
     let each = by(method)?;
@@ -349,7 +351,9 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         Observer::Everyone => {
             "For one record replaced by another, against someone who sees every release.\n".to_owned()
         }
-        Observer::Ring(_) | Observer::Walk(..) => format!("The ledger says {}.\n", guarantee_in_words(unit, &observer)),
+        Observer::Ring(_) | Observer::Walk(..) | Observer::Curator(_) => {
+            format!("The ledger says {}.\n", guarantee_in_words(unit, &observer))
+        }
     })?;
     let mut rows = vec![vec!["accountant".to_owned(), "epsilon".to_owned()]];
     for method in Method::OF_RELEASES {

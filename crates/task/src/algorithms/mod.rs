@@ -15,6 +15,7 @@ pub mod local;
 pub mod model_propagation;
 pub mod ring;
 pub mod walk;
+pub mod walk_sgd;
 
 pub use access::{Access, HeardModels, Visitor};
 pub use learned_graph::joint;
@@ -57,6 +58,7 @@ table! {
     gossip,
     ring,
     walk,
+    walk_sgd,
 }
 
 /// An algorithm's refusal of its parameters, as a mistake of the task.

@@ -65,7 +65,7 @@ pub const DESCRIPTION: Description = Description {
 
 #[rustfmt::skip]
 const KEYS: &[Key] = &[
-    key("token", Kind::Table, "all defaults", "Read when algorithm = \"ring\"."),
+    key("token", Kind::Table, "all defaults", "Read when algorithm = \"ring\", \"walk\" or \"walk-sgd\"."),
     key(RELEASE, Kind::Choice(&["broadcast", "last"]), "`\"broadcast\"`", "Who learns the sum: everyone, for which the last holder adds noise unless its hop had some; or the last holder alone."),
     key(NOISE, Kind::Choice(&["one", "all"]), "`\"one\"`", "Who makes noise: one hop of every n - 1, or every hop a share of it; Gaussian noise only."),
     key(REISSUES, Kind::Integer(0, 100), "1; 0 with [privacy]", "How often in each round the token may be issued again past a member that is gone. With [privacy] 0 only: nobody is passed over, and the token waits for whoever has it."),

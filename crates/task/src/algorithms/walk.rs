@@ -5,9 +5,7 @@ use super::{Access, Visitor};
 use crate::error::Mistake;
 use crate::keys::{CHARGES_MAX, Key, Kind, key};
 use crate::loaded::Loaded;
-use crate::task::{
-    Description, Leaves, Observer, Privacy, Refusal, Sizes, StatisticKind, Steps, Task, Trust, Unit, Yields,
-};
+use crate::task::{Description, Leaves, Observer, Privacy, Refusal, Sizes, StatisticKind, Steps, Task, Unit, Yields};
 use sottovoce_algorithms::Problem;
 use sottovoce_algorithms::token::ring::RingUnit;
 use sottovoce_algorithms::token::walk::{
@@ -16,7 +14,7 @@ use sottovoce_algorithms::token::walk::{
 use sottovoce_core::PeerId;
 use sottovoce_privacy::calibrate::Uncalibrated;
 use sottovoce_privacy::network::{self, BadNetwork, Cycle, Iteration};
-use sottovoce_privacy::{Audience, Plan, Track};
+use sottovoce_privacy::{Plan, Track};
 use toml::Value;
 
 /// The key of how many tokens walk at once.
@@ -52,8 +50,8 @@ pub const DESCRIPTION: Description = Description {
 };
 
 #[rustfmt::skip]
-const KEYS: &[Key] = &[
-    key(COUNT, Kind::Integer(1, TOKENS_MAX as i64), "1", "walk: how many tokens walk at once, each of them an equal part of run.hops, with an equal part of privacy.contributions, rounded up."),
+pub(super) const KEYS: &[Key] = &[
+    key(COUNT, Kind::Integer(1, TOKENS_MAX as i64), "1", "walk, walk-sgd: how many tokens walk at once, each of them an equal part of run.hops, with an equal part of privacy.contributions, rounded up."),
 ];
 
 /// How many tokens there are.
@@ -84,9 +82,9 @@ pub(super) fn complete(task: &mut Task, agents: usize) {
 }
 
 /// The walk as an accountant knows it.
-fn network(task: &Task, agents: usize) -> Result<network::Walk, BadNetwork> {
+fn network(task: &Task, agents: usize, present: f64) -> Result<network::Walk, BadNetwork> {
     let (hops, contributions) = of_each(task, agents);
-    let (colluders, present) = task.privacy.map_or((1, 1.0), |privacy| (privacy.colluders, privacy.present));
+    let colluders = task.privacy.map_or(1, |privacy| privacy.colluders);
     network::Walk::new(agents as u64, hops, contributions.into())?
         .with_present(present)?
         .with_colluders(colluders.into())?
@@ -95,10 +93,11 @@ fn network(task: &Task, agents: usize) -> Result<network::Walk, BadNetwork> {
 
 /// Against whom a walk protects.
 pub(super) fn observer(task: &Task, agents: usize, steps: Steps) -> Observer {
-    // A peer that lists too few members yet may be looked at; it cannot start.
-    let colluders = task.privacy.map_or(1, |privacy| privacy.colluders);
+    // A task with too few members, or a peer that lists too few yet, may be looked at; it cannot start.
+    let (colluders, present) = task.privacy.map_or((1, 1.0), |privacy| (privacy.colluders, privacy.present));
     let members = agents.max(colluders as usize + 2).max(MEMBERS_MIN as usize);
-    network(task, members).map_or(Observer::Everyone, |walk| Observer::Walk(walk, steps))
+    let walk = network(task, members, present).or_else(|_| network(task, members, 1.0));
+    walk.map_or(Observer::Everyone, |walk| Observer::Walk(walk, steps))
 }
 
 /// Contributions with the least noise that keeps the budget.
@@ -126,7 +125,7 @@ pub(super) fn config(task: &Task, plan: Option<&Plan>, members: usize) -> WalkCo
         contributions: task.privacy.map(|_| contributions),
         law: plan.and_then(|plan| plan.track(Track::Token).first().copied()),
         beyond: Beyond::Noise,
-        audience: Audience::OneMember,
+        track: Track::Token,
     }
 }
 
@@ -148,7 +147,6 @@ fn sums(task: &Task, columns: usize, members: usize) -> Result<Sums, BadSums> {
 
 /// What holds for every walk, whatever its holders do.
 pub(super) fn check_path(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
-    debug_assert!(task.privacy.is_none_or(|privacy| privacy.trust == Trust::Network));
     let law = task.privacy.map(|privacy| privacy.event(1.0));
     let agents = sizes.map_or(1 << 20, |sizes| sizes.agents);
     if let Err(error) = (WalkConfig { law, ..config(task, None, agents) }).check() {
@@ -159,10 +157,12 @@ pub(super) fn check_path(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
     }
     let (_, contributions) = of_each(task, agents);
     if i64::from(contributions) * i64::from(tokens(task)) > CHARGES_MAX {
-        let what = format!("privacy.contributions is {contributions} for each token; accepted: at most {CHARGES_MAX} in all");
+        let what =
+            format!("privacy.contributions is {contributions} for each token; accepted: at most {CHARGES_MAX} in all");
         return Some(("privacy.contributions", what));
     }
-    network(task, agents).err().map(|error| match error {
+    let present = task.privacy.map_or(1.0, |privacy| privacy.present);
+    network(task, agents, present).err().map(|error| match error {
         BadNetwork::TooManyColluders { .. } => ("privacy.colluders", format!("privacy.colluders: {error}")),
         BadNetwork::OutOfRange { .. } => ("privacy.present", format!("privacy: {error}")),
     })
@@ -201,7 +201,9 @@ pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output
     let rows = loaded.problem.data.largest() as u64;
     if config.law.is_some() && config.hops.saturating_mul(rows) > TOKEN_RANGES_MAX {
         let hops = task.run.hops.unwrap_or(1);
-        let what = format!("run.hops is {hops}, and a token holds no sum of {rows} rows so often; accepted: hops times rows up to {TOKEN_RANGES_MAX}");
+        let what = format!(
+            "run.hops is {hops}, and a token holds no sum of {rows} rows so often; accepted: hops times rows up to {TOKEN_RANGES_MAX}"
+        );
         return Err(refused(what));
     }
     let sums = sums(task, loaded.problem.dimension(), members).map_err(|error| refused(error.to_string()))?;

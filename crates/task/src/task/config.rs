@@ -97,6 +97,8 @@ config! {
         trade_off: f64,
         intercept: bool,
         constant: f64,
+        step: f64,
+        radius: f64,
         points_max: u64,
         start: Start,
     }

@@ -32,6 +32,8 @@ pub struct Description {
     pub in_rounds: bool,
     /// Whether it ends by itself after some hops of tokens.
     pub in_hops: bool,
+    /// Whether agents take gradient steps of a size that the task says.
+    pub takes_steps: bool,
     /// Whether agents act when their clocks tick. Others are done when they have started.
     pub acts: bool,
     /// Whether models weigh base predictors, which then stand in the place of features; the tolerance of a run bounds their duality gap.
@@ -141,6 +143,7 @@ impl Description {
         everyone: false,
         in_rounds: false,
         in_hops: false,
+        takes_steps: false,
         acts: true,
         boosts: false,
         learned_graph: None,

@@ -198,6 +198,10 @@ pub struct Model {
     pub points_max: Option<u64>,
     /// The first models.
     pub start: Start,
+    /// gamma, where agents take gradient steps of a constant size.
+    pub step: Option<f64>,
+    /// The norm that such a model is brought back to.
+    pub radius: Option<f64>,
 }
 
 /// How long, and with which clock.

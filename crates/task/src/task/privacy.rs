@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::personal::descent::WarmStart;
 pub use sottovoce_algorithms::personal::home::Home;
-use sottovoce_privacy::network::{Cycle, Iteration, Walk};
+use sottovoce_privacy::network::{Cycle, Iteration, Sampled, Walk};
 use sottovoce_privacy::{Accountant, Ring, Sum, Theorem1, Tight, sensitivity::Norm};
 
 /// The budget of each agent, and how it is spent.
@@ -90,6 +90,8 @@ pub enum Observer {
     Ring(Ring),
     /// Members whom a token passes that walks over the complete graph.
     Walk(Walk, Steps),
+    /// Everyone but a curator, who is trusted with all data and makes the steps of a walk in one place.
+    Curator(Sampled),
 }
 
 impl Observer {
@@ -98,6 +100,7 @@ impl Observer {
         match self {
             Observer::Everyone => "everyone".to_owned(),
             Observer::Ring(ring) => ring.observer(),
+            Observer::Curator(_) => "everyone but a trusted curator".to_owned(),
             Observer::Walk(walk, _) => match walk.observer().colluders {
                 1 => "any one other member".to_owned(),
                 colluders => format!("at most {colluders} colluding members"),
@@ -112,6 +115,7 @@ impl Observer {
             Observer::Everyone => Box::new(plain),
             Observer::Ring(ring) => Box::new(ring.by(plain)),
             // There is one way to count along a path, whatever the task's name for others.
+            Observer::Curator(sampled) => Box::new(*sampled),
             Observer::Walk(walk, Steps::Sums) => Box::new(Cycle::new(*walk)),
             Observer::Walk(walk, Steps::Contractions) => Box::new(Iteration::new(*walk)),
         }

@@ -2,8 +2,8 @@
 
 use super::config::*;
 use super::{
-    Boosting, Bounds, GraphSource, Home, Learned, Losses, Predictors, Privacy, Statistic, Task, Test, Threshold, Warm,
-    Yields,
+    Boosting, Bounds, GraphSource, Home, Learned, Leaves, Losses, Predictors, Privacy, Statistic, Task, Test,
+    Threshold, Warm, Yields,
 };
 use crate::error::Mistake;
 use crate::input::InputFile;
@@ -85,6 +85,8 @@ impl Task {
                 intercept: Some(self.model.intercept.is_some()),
                 constant: self.model.intercept,
                 points_max: self.model.points_max,
+                step: self.model.step,
+                radius: self.model.radius,
                 start: match self.model.start {
                     _ if !personal => None,
                     _ if self.privacy.is_some_and(|privacy| privacy.warm.is_some()) => Some(Start::Warm),
@@ -123,6 +125,7 @@ impl Task {
                 let of_statistic = self.statistic.is_some();
                 self.privacy.map(|privacy| match of_statistic {
                     true => privacy.config_of_statistic(self.algorithm.in_hops),
+                    false if self.algorithm.leaves == Leaves::Token => privacy.config_of_token(),
                     false => privacy.config(learned),
                 })
             },
@@ -241,6 +244,12 @@ impl Privacy {
             noise: Some(self.noise),
             ..PrivacyConfig::default()
         }
+    }
+
+    /// The section of a task whose agents learn by a token.
+    fn config_of_token(&self) -> PrivacyConfig {
+        let config = self.config_of_statistic(true);
+        PrivacyConfig { clip: Some(self.clip), trust: Some(self.trust), ..config }
     }
 
     /// The section as it is written, with every key explicit.

@@ -1,7 +1,7 @@
 //! The hyper-parameters of a walk.
 
 use sottovoce_core::DURABLE_WAITING_MAX;
-use sottovoce_privacy::{Audience, Event};
+use sottovoce_privacy::{Event, Track};
 use thiserror::Error;
 
 /// The least number of members: of two, each would see the other.
@@ -32,7 +32,7 @@ pub enum Beyond {
 /// | contributions | K_u | 1 and above, to each token; none without privacy | ceil(1.2 T / n) |
 /// | law | sigma | Gaussian; none without privacy | the plan's |
 /// | beyond | | noise, untouched | noise |
-/// | audience | | whom noise protects from | one other member |
+/// | track | | token; models, where each contribution has noise enough for everyone | token |
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WalkConfig {
     /// How many members there are.
@@ -47,15 +47,17 @@ pub struct WalkConfig {
     pub law: Option<Event>,
     /// What a holder does beyond its bound.
     pub beyond: Beyond,
-    /// Who sees a charge.
-    pub audience: Audience,
+    /// Where contributions are charged, which says whom their noise protects from.
+    pub track: Track,
 }
 
 /// Why there is no such walk.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum BadWalk {
     /// Too few.
-    #[error("a walk over {0} members; accepted: {MEMBERS_MIN} and more, since of two each would see the other's values")]
+    #[error(
+        "a walk over {0} members; accepted: {MEMBERS_MIN} and more, since of two each would see the other's values"
+    )]
     Members(u32),
     /// No hop, or none for some token.
     #[error("a walk of no hops; accepted: 1 and more for each token")]
@@ -129,7 +131,7 @@ mod tests {
         contributions: Some(12),
         law: Some(Event::Gaussian { noise_multiplier: 2.0 }),
         beyond: Beyond::Noise,
-        audience: Audience::OneMember,
+        track: Track::Token,
     };
 
     #[test]

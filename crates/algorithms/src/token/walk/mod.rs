@@ -35,7 +35,7 @@ use letter::{HEAD_BYTES, WEIGHT_MAX};
 use serde::{Deserialize, Serialize};
 use sottovoce_core::wire::{NUMBER_MAX, Numbers};
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, PeerId, Peers, Reject};
-use sottovoce_privacy::{Event, Exhausted, Gate, Public, Receipt, Released, Track};
+use sottovoce_privacy::{Event, Exhausted, Gate, Noise, Public, Receipt, Released};
 
 /// After so many members who cannot be written to nobody can be.
 const SENDS_MAX: u64 = 1 << 20;
@@ -84,7 +84,7 @@ impl<'m> Moving<'_, 'm> {
     /// The token as it came: others know it.
     pub fn untouched(self) -> Released<&'m mut [f64]> {
         self.moved.copy_from_slice(self.received);
-        // PRIVACY: a token as it was received, or of zeros at the start.
+        // PRIVACY: whoever sent it knows it; at the start it is zero.
         Public::declare(self.moved).into()
     }
 }
@@ -131,7 +131,7 @@ impl<M: Movement> Walk<M> {
         scratch.resize(2 * len, 0.0);
         let (received, moved) = scratch.split_at_mut(len);
         loop {
-            let tau = self.visit(me, data, &mut head, Moving { received: &*received, moved: &mut *moved }, cx);
+            let tau = self.visit(me, data, &mut head, Moving { received: &*received, moved: &mut *moved }, cx.gate);
             head.hop += 1;
             if head.hop > self.config.hops {
                 self.end(me, head, tau, cx);
@@ -148,6 +148,29 @@ impl<M: Movement> Walk<M> {
         *cx.scratch = scratch;
     }
 
+    /// All of one token's walk in one place, as a trusted curator would make it: the same visits, without letters. `draw` says who is next, `look` sees the
+    /// token after each hop. Returns the token.
+    pub fn in_one_place<'d, N: Noise + 'static>(
+        &self,
+        data: impl Fn(PeerId) -> M::Data<'d>,
+        gates: &mut [Gate<N>],
+        mut draw: impl FnMut() -> PeerId,
+        mut look: impl FnMut(u64, &[f64]),
+    ) -> Ended {
+        let mut states: Vec<State> = gates.iter().map(|_| State::new(self)).collect();
+        let mut head = Head { number: 0, hop: 1, contributions: 0, weight: 0 };
+        let (mut values, mut moved) = (vec![0.0; self.movement.len()], vec![0.0; self.movement.len()]);
+        while head.hop <= self.config.hops {
+            let holder = draw();
+            let token = Moving { received: &values, moved: &mut moved };
+            self.visit(&mut states[holder.index()], data(holder), &mut head, token, &mut gates[holder.index()]);
+            std::mem::swap(&mut values, &mut moved);
+            look(head.hop, &values);
+            head.hop += 1;
+        }
+        Ended { contributions: head.contributions, weight: head.weight, values }
+    }
+
     /// One visit: the holder moves the token.
     fn visit<'m>(
         &self,
@@ -155,7 +178,7 @@ impl<M: Movement> Walk<M> {
         data: M::Data<'_>,
         head: &mut Head,
         token: Moving<'_, 'm>,
-        cx: &mut Cx<'_>,
+        gate: &mut Gate,
     ) -> Released<&'m mut [f64]> {
         let made = &mut me.made[head.number as usize];
         let may = self.config.contributions.is_none_or(|most| *made < most);
@@ -165,11 +188,11 @@ impl<M: Movement> Walk<M> {
         // PRIVACY: the contribution leaves under the noise of this hop and of all others until an observer holds the token; charged for the observer that
         // the accountant names. Beyond the bound, and for who has nothing to tell, noise alone leaves: others rely on it.
         let receipt = match may {
-            true => cx.gate.charge(Track::Token, self.movement.sensitivity(), self.config.audience).ok(),
+            true => gate.charge(self.config.track, self.movement.sensitivity(), self.config.track.audience()).ok(),
             false => None,
         };
         let contributes = receipt.is_some();
-        let (tau, weight) = self.movement.step(receipt, data, self.config.law, cx.gate, token);
+        let (tau, weight) = self.movement.step(receipt, data, self.config.law, gate, token);
         if contributes {
             *made += 1;
             head.contributions += 1;
@@ -314,9 +337,7 @@ impl<M: Movement> Algorithm for Walk<M> {
                 if to == cx.me {
                     self.hold(&mut me, data, head, cx);
                 } else {
-                    let mut zeros = vec![0.0; self.movement.len()];
-                    // PRIVACY: a token starts at zero.
-                    self.send(to, head, &Public::declare(&mut zeros[..]).into(), cx);
+                    self.send(to, head, &Released::zeroed(&mut vec![0.0; self.movement.len()]), cx);
                 }
             }
         }
@@ -344,7 +365,8 @@ impl<M: Movement> Algorithm for Walk<M> {
         let head = Head { number, hop, contributions, weight };
         cx.scratch.resize(self.movement.len(), 0.0);
         values.copy_to(cx.scratch)?;
-        let (first, last) = if is_outcome { (self.config.hops + 1, self.config.hops + 1) } else { (1, self.config.hops) };
+        let (first, last) =
+            if is_outcome { (self.config.hops + 1, self.config.hops + 1) } else { (1, self.config.hops) };
         self.check(&head, cx.scratch, first..=last)?;
         if me.ended[number as usize].is_some() {
             return Err(Reject::OutOfTurn);
@@ -377,8 +399,7 @@ impl<M: Movement> Algorithm for Walk<M> {
         let tokens = self.config.tokens as usize;
         saved::check(me.made.len() == tokens && me.ended.len() == tokens)?;
         let fine = |ended: &Ended| {
-            let head =
-                Head { number: 0, hop: 1, contributions: ended.contributions, weight: ended.weight };
+            let head = Head { number: 0, hop: 1, contributions: ended.contributions, weight: ended.weight };
             saved::is_vector(&ended.values, self.movement.len()) && self.check(&head, &ended.values, 1..=1).is_ok()
         };
         saved::check(me.ended.iter().flatten().all(fine))?;

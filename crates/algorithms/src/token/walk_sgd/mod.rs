@@ -60,7 +60,9 @@ pub enum BadGradient {
     #[error("the hinge has no gradient at its kink; accepted: logistic, squared, smoothed-hinge")]
     Hinge,
     /// No size, or so large that noisy steps would not forget.
-    #[error("a step of {step}; accepted: a number above 0 and at most {most}, beyond which a step is no contraction and the guarantee is none")]
+    #[error(
+        "a step of {step}; accepted: a number above 0 and at most {most}, beyond which a step is no contraction and the guarantee is none"
+    )]
     Step {
         /// What it is.
         step: f64,
@@ -121,7 +123,13 @@ pub fn mean_gradient(loss: Loss, clip: Option<f64>, points: Points<'_>, theta: &
         let slope = loss.slope(dot, y);
         let length = slope.abs() * square.sqrt();
         // A slope that is no number has no length, and counts as none.
-        let factor = if length <= limit { slope } else if length > limit { slope * (limit / length) } else { 0.0 };
+        let factor = if length <= limit {
+            slope
+        } else if length > limit {
+            slope * (limit / length)
+        } else {
+            0.0
+        };
         for (out, x) in out.iter_mut().zip(x) {
             *out += factor * x;
         }
@@ -184,10 +192,7 @@ impl Movement for Gradient {
                 // PRIVACY: charged by the walk, for two means of clipped gradients; the noise below is this hop's part of what hides it.
                 receipt.release(moved)
             }
-            None => {
-                moved.fill(0.0);
-                Public::declare(moved).into()
-            }
+            None => Released::zeroed(moved),
         };
         let gradient = match law {
             Some(law) => gate.blur_all(law, self.sensitivity(), None, gradient),

@@ -73,6 +73,9 @@ pub(super) fn resolve(
         Some(privacy) if statistic.is_some() => {
             Some(statistic::privacy(privacy, algorithm, &data, statistic.as_ref(), lines)?)
         }
+        Some(privacy) if algorithm.leaves == Leaves::Token => {
+            Some(privacy::of_token(privacy, tolerance, (algorithm, &data, &graph, &model), lines)?)
+        }
         Some(privacy) => {
             let task = (algorithm, &data, &graph, &model);
             Some(privacy::resolve(privacy, start, tolerance, task, lines)?)
@@ -185,6 +188,12 @@ fn model(config: ModelConfig, algorithm: &Description, private: bool, lines: &Li
         let what = format!("{key} is about models of agents' own, and {} learns one for all", algorithm.name);
         return Err(lines.mistake(key, format!("{what}; accepted: no {key}")));
     }
+    let of_steps = [(config.step.is_some(), "model.step"), (config.radius.is_some(), "model.radius")];
+    if let Some((_, key)) = of_steps.into_iter().find(|(given, _)| *given && !algorithm.takes_steps) {
+        let what = format!("{key} is about gradient steps of a constant size, which {} does not take", algorithm.name);
+        return Err(lines.mistake(key, format!("{what}; accepted: no {key}")));
+    }
+    let step = if algorithm.takes_steps { Some(required(config.step, "model.step", lines)?) } else { None };
     let regularization = match config.regularization {
         Some(written) => written.number().map_or(Regularization::OneOverPoints, Regularization::Constant),
         None if personal => Regularization::OneOverPoints,
@@ -212,6 +221,8 @@ fn model(config: ModelConfig, algorithm: &Description, private: bool, lines: &Li
         intercept: intercept.then(|| config.constant.unwrap_or(1.0)),
         points_max: config.points_max,
         start,
+        step,
+        radius: config.radius,
     })
 }
 
@@ -415,7 +426,13 @@ fn run(
             }
         }
     }
-    let goes_by = if algorithm.in_rounds { "rounds" } else if algorithm.in_hops { "hops" } else { "wakes" };
+    let goes_by = if algorithm.in_rounds {
+        "rounds"
+    } else if algorithm.in_hops {
+        "hops"
+    } else {
+        "wakes"
+    };
     for (given, key, fits) in [
         (config.rounds.is_some(), "run.rounds", (|one| one.in_rounds) as fn(&Description) -> bool),
         (config.hops.is_some(), "run.hops", |one| one.in_hops),

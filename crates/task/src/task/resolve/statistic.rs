@@ -47,7 +47,8 @@ pub(super) fn resolve(
         }
     };
     if bins.is_some() && range.is_none() {
-        let what = "statistic.range is missing, and bins are equal parts of it; accepted: statistic.range = [low, high]";
+        let what =
+            "statistic.range is missing, and bins are equal parts of it; accepted: statistic.range = [low, high]";
         return Err(lines.mistake("statistic", what));
     }
     Ok(Some(Statistic { kind, columns, range, bins, agents: statistic.agents }))
@@ -74,10 +75,8 @@ pub(super) fn privacy(
         let what = format!("{key} is for tasks that learn models; accepted with [statistic]: no {key}");
         return Err(lines.mistake(key, what));
     }
-    let about_walks = [
-        (config.contributions.is_some(), "privacy.contributions"),
-        (config.present.is_some(), "privacy.present"),
-    ];
+    let about_walks =
+        [(config.contributions.is_some(), "privacy.contributions"), (config.present.is_some(), "privacy.present")];
     if let Some((_, key)) = about_walks.into_iter().find(|(given, _)| *given && !algorithm.in_hops) {
         let what = format!("{key} is for tokens that walk; accepted with {}: no {key}", algorithm.name);
         return Err(lines.mistake(key, what));

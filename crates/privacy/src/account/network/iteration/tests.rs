@@ -303,6 +303,7 @@ fn tokens_cost_what_all_pairs_of_their_paths_do() {
     assert!(two > one && (two / both - 1.0).abs() < 0.25, "{one} {two} {both}");
     let spent = Charge { audience: Audience::OneMember, ..Charge::new(Event::Gaussian { noise_multiplier: 2.0 }, 8) };
     let ledger = Ledger::from_charges([spent]).expect("valid");
-    let accountant = |tokens| Iteration::new(Walk::new(50, 300, 4).and_then(|walk| walk.with_tokens(tokens)).expect("valid"));
+    let accountant =
+        |tokens| Iteration::new(Walk::new(50, 300, 4).and_then(|walk| walk.with_tokens(tokens)).expect("valid"));
     assert!(accountant(2).epsilon(&ledger, 1e-5).is_finite() && accountant(1).epsilon(&ledger, 1e-5).is_infinite());
 }
