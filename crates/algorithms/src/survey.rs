@@ -17,6 +17,12 @@ impl Bounds {
     pub fn clip(self, value: f64) -> f64 {
         value.clamp(self.low, self.high)
     }
+
+    /// In which of `bins` equal parts a value lies; the last one holds its end, and values outside lie where the bound does.
+    pub fn cell(self, bins: u32, value: f64) -> usize {
+        let part = (self.clip(value) - self.low) / (self.high - self.low);
+        ((part * f64::from(bins)) as usize).min(bins as usize - 1)
+    }
 }
 
 /// Everyone's rows, and who can exchange with whom.

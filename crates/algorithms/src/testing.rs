@@ -1,11 +1,12 @@
 //! Random problems for tests.
 
 use crate::token::ring::{Reveal, Ring, RingConfig, RingGoal, RingNoise, RingUnit};
+use crate::token::walk::{Beyond, Goal, Sums, SumsConfig, Walk, WalkConfig};
 use crate::{Dataset, Loss, Problem, Regularization, Shard};
 use sottovoce_core::{
     Algorithm, Coin, Cx, Graph, Outbox, OutgoingLetter, PeerId, Posts, Reject, Role, Rows, Time, Wire,
 };
-use sottovoce_privacy::{Gate, NoNoise, Secrets};
+use sottovoce_privacy::{Gate, NoNoise, Secrets, Track};
 
 /// All losses that have a gradient everywhere.
 pub(crate) const SMOOTH: [Loss; 3] = [Loss::Logistic, Loss::Squared, Loss::SmoothedHinge];
@@ -289,4 +290,12 @@ pub fn exact_ring(members: u32) -> Ring {
         timeout: 5.0,
     };
     Ring::new(config).expect("good parameters")
+}
+
+/// A walk of two tokens whose sums are exact.
+pub fn exact_walk(members: u32, columns: u32) -> Walk<Sums> {
+    let sums = SumsConfig { columns, range: None, unit: RingUnit::Record, goal: Goal::Mean, private: false };
+    let (contributions, law, beyond, track) = (None, None, Beyond::Noise, Track::Token);
+    let config = WalkConfig { members, hops: 20, tokens: 2, contributions, law, beyond, track };
+    Walk::new(config, Sums::new(sums, members).expect("good parameters")).expect("good parameters")
 }

@@ -182,10 +182,26 @@ impl<N: Noise + ?Sized> Gate<N> {
     /// post-processing, at no charge. No noise where there is no plan.
     pub fn blur(&mut self, event: Event, sensitivity: f64, grid: f64, value: Released<f64>) -> Released<f64> {
         let mut values = [value.into_inner()];
+        self.blur_all(event, sensitivity, Some(grid), Released::after_charge(&mut values));
+        Released::after_charge(values[0])
+    }
+
+    /// The same for several numbers, of whose sum of squares the sensitivity is; without a grid they stay as they fall.
+    pub fn blur_all<'v>(
+        &mut self,
+        event: Event,
+        sensitivity: f64,
+        grid: Option<f64>,
+        values: Released<&'v mut [f64]>,
+    ) -> Released<&'v mut [f64]> {
+        let values = values.into_inner();
         if self.plan.is_some() {
-            self.noise.perturb(event, sensitivity, &mut values);
+            self.noise.perturb(event, sensitivity, values);
         }
-        Released::after_charge(libm::rint(values[0] / grid) * grid)
+        if let Some(grid) = grid {
+            values.iter_mut().for_each(|value| *value = libm::rint(*value / grid) * grid);
+        }
+        Released::after_charge(values)
     }
 
     /// The next step of the plan; `None` when there is no plan, or it is done.

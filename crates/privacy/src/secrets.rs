@@ -77,12 +77,38 @@ impl<'a> Secrets<'a> {
         }
     }
 
+    /// Uniform in `0..n`; the bias is below n / 2^64. Simulated draws are those of a small generator: for many choices, and never for keys.
+    ///
+    /// # Panics
+    /// When `n` is zero.
+    #[inline]
+    pub fn below(&mut self, n: usize) -> usize {
+        assert!(n > 0, "nothing to choose from");
+        let bits = match &mut self.0 {
+            Source::Process(entropy) => entropy.0.next_u64(),
+            Source::Seeded { seed, agent, event, draws } => {
+                *draws += 1;
+                let key = mix(*seed ^ 0x5ec2_e7c4_01ce).wrapping_add(mix(u64::from(*agent) + 1));
+                mix(mix(key.wrapping_add(*event)).wrapping_add(*draws))
+            }
+        };
+        ((u128::from(bits) * n as u128) >> 64) as usize
+    }
+
     /// So many bytes.
     pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
         let mut bytes = [0; N];
         self.fill(&mut bytes);
         bytes
     }
+}
+
+/// The finalizer of SplitMix64.
+fn mix(z: u64) -> u64 {
+    let z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 /// The key of simulated secrets; its last bytes keep it apart from other uses of the seed.
@@ -110,6 +136,19 @@ mod tests {
             assert_eq!(drawn, [again.bytes(), again.bytes()]);
             assert!(drawn.into_iter().all(|bytes| all.insert(bytes)));
         }
+    }
+
+    #[test]
+    fn choices_are_uniform_over_agents_events_and_draws() {
+        let mut counts = [0u32; 10];
+        for (agent, event) in (0..3000u32).map(|k| (k % 50, u64::from(k / 50))) {
+            let mut secrets = Secrets::simulated(7, agent, event);
+            (0..4).for_each(|_| counts[secrets.below(10)] += 1);
+        }
+        let chi2: f64 = counts.iter().map(|&c| (f64::from(c) - 1200.0).powi(2) / 1200.0).sum();
+        assert!(chi2 < 27.9, "chi-square {chi2} with 9 degrees of freedom, bound at 1e-3");
+        let mut entropy = Entropy::beside(&mut Secret::from_os().expect("entropy"), 7, 1);
+        assert!((0..100).all(|_| Secrets::of(&mut entropy).below(3) < 3));
     }
 
     #[test]

@@ -4,10 +4,10 @@
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use sottovoce_core::Graph;
-use sottovoce_privacy::network::{Gossip, PAIRS_MEMBERS_MAX};
+use sottovoce_privacy::network::{BadNetwork, Gossip, PAIRS_MEMBERS_MAX, Sampled, Walk};
 use sottovoce_privacy::{Accountant, Charge, Ledger, Ring, Shares};
 use sottovoce_task::error::Mistake;
-use sottovoce_task::task::{Observer, Unit};
+use sottovoce_task::task::{Observer, Steps, Unit};
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -68,7 +68,7 @@ fn parsed(line: &[u8]) -> serde_json::Result<(String, Charge)> {
 
 /// The first line of a ledger whose guarantee is not for a record against everyone: for whom it is, and what anyone needs to account for the
 /// charges again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
     /// Which form of ledger this is: 1.
@@ -79,6 +79,12 @@ pub struct Header {
     /// Where the observer is a member of a ring.
     #[serde(skip_serializing_if = "Option::is_none")]
     ring: Option<RingContext>,
+    /// Where the observer is a member whom a token passes that walks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    walk: Option<WalkContext>,
+    /// Where a curator is trusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    curator: Option<CuratorContext>,
     /// Where there is a guarantee for each pair of members.
     #[serde(skip_serializing_if = "Option::is_none")]
     pairs: Option<PairsContext>,
@@ -106,6 +112,48 @@ struct RingContext {
     noise: WhoMakesNoise,
 }
 
+/// A walk over the complete graph, and what its holders do to the token.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WalkContext {
+    members: u64,
+    /// Of each token.
+    hops: u64,
+    /// To each token, at most.
+    contributions: u64,
+    colluders: u64,
+    present: f64,
+    tokens: u64,
+    steps: Steps,
+}
+
+/// The steps of a trusted curator.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CuratorContext {
+    members: u64,
+    hops: u64,
+}
+
+impl WalkContext {
+    fn of(walk: &Walk, steps: Steps) -> Self {
+        WalkContext {
+            members: walk.agents(),
+            hops: walk.hops(),
+            contributions: walk.contributions(),
+            colluders: walk.observer().colluders,
+            present: walk.present(),
+            tokens: walk.tokens(),
+            steps,
+        }
+    }
+
+    fn observer(&self) -> Result<Observer, BadNetwork> {
+        let walk = Walk::new(self.members, self.hops, self.contributions)?.with_present(self.present)?;
+        Ok(Observer::Walk(walk.with_colluders(self.colluders)?.with_tokens(self.tokens)?, self.steps))
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum WhoMakesNoise {
@@ -123,13 +171,21 @@ impl Header {
         };
         let (ring, pairs) = match observer {
             Observer::Everyone if unit == Unit::Record => return None,
-            Observer::Everyone => (None, None),
+            Observer::Everyone | Observer::Walk(..) | Observer::Curator(_) => (None, None),
             Observer::Ring(ring) => (Some(context(ring)), None),
             Observer::Pairs { rounds } => {
                 (None, Some(PairsContext { rounds: *rounds, members: None, edges: Vec::new() }))
             }
         };
-        Some(Header { ledger: 1, unit, observer: observer.name(), ring, pairs })
+        let walk = match observer {
+            Observer::Walk(walk, steps) => Some(WalkContext::of(walk, *steps)),
+            _ => None,
+        };
+        let curator = match observer {
+            Observer::Curator(sampled) => Some(CuratorContext { members: sampled.agents(), hops: sampled.hops() }),
+            _ => None,
+        };
+        Some(Header { ledger: 1, unit, observer: observer.name(), ring, pairs, walk, curator })
     }
 
     /// With the graph that a mean over pairs is of.
@@ -155,14 +211,18 @@ impl Header {
     /// What a header says; without one a ledger is for a record, against everyone. A header that no run writes is refused, with the reason.
     pub fn guarantee(header: Option<&Header>) -> Result<(Unit, Observer), String> {
         let Some(header) = header else { return Ok((Unit::Record, Observer::Everyone)) };
-        let observer = match (header.ring, &header.pairs) {
-            (None, None) => Observer::Everyone,
-            (None, Some(pairs)) => Observer::Pairs { rounds: pairs.rounds },
-            (Some(_), Some(_)) => return Err("a header of a ring and of pairs; accepted: one of them".to_owned()),
-            (Some(RingContext { members, colluders, noise }), None) => {
+        let observer = match (header.ring, &header.pairs, header.walk, header.curator) {
+            (None, None, None, None) => Observer::Everyone,
+            (None, Some(pairs), None, None) => Observer::Pairs { rounds: pairs.rounds },
+            (None, None, None, Some(CuratorContext { members, hops })) => {
+                Observer::Curator(Sampled::new(members, hops).map_err(|error| error.to_string())?)
+            }
+            (None, None, Some(walk), None) => walk.observer().map_err(|error| error.to_string())?,
+            (Some(RingContext { members, colluders, noise }), None, None, None) => {
                 let shares = if noise == WhoMakesNoise::All { Shares::All } else { Shares::One };
                 Observer::Ring(Ring::new(members, colluders, shares).map_err(|error| error.to_string())?)
             }
+            _ => return Err("a header of several observers at once".to_owned()),
         };
         if header.ledger != 1 {
             return Err(format!("a header of a ledger of form {}; accepted: 1", header.ledger));

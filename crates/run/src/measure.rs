@@ -53,10 +53,14 @@ pub fn measure(
 
 /// The statistic itself, from everybody's rows.
 fn exact(loaded: &Loaded, statistic: &Statistic) -> Vec<f64> {
-    if loaded.task.privacy.is_some_and(|privacy| privacy.unit == Unit::Agent) {
+    let agents_alike = loaded.task.privacy.is_some_and(|privacy| privacy.unit == Unit::Agent);
+    let everyone = (0..loaded.problem.agents() as u32).map(|agent| loaded.observations(PeerId(agent)));
+    if let (Some(bins), Some(range)) = (statistic.bins, statistic.range) {
+        return statistic::histogram(everyone, range, bins, agents_alike);
+    }
+    if agents_alike {
         return of_means(loaded, statistic);
     }
-    let everyone = (0..loaded.problem.agents() as u32).map(|agent| loaded.observations(PeerId(agent)));
     match statistic.kind {
         StatisticKind::Mean => statistic::mean(everyone),
         StatisticKind::Sum => statistic::sum(everyone),

@@ -11,6 +11,12 @@ pub const STUMPS_MAX: i64 = 1_000_000;
 
 /// The most rounds of a token: their charges are planned one by one.
 const ROUNDS_MAX: i64 = 1_000_000;
+/// The most contributions to tokens, for the same reason.
+pub const CHARGES_MAX: i64 = 1_000_000;
+/// The most hops of tokens in a run.
+const HOPS_MAX: i64 = 1 << 40;
+/// The most bins of a histogram.
+const BINS_MAX: i64 = 1 << 16;
 
 /// A set of finite numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,6 +33,7 @@ pub const ABOVE_0: Range = Range { low: 0.0, low_included: false, high: f64::INF
 pub const FROM_1_BELOW_2: Range = Range { low: 1.0, low_included: true, high: 2.0, high_included: false };
 const FROM_0: Range = Range { low_included: true, ..ABOVE_0 };
 const BELOW_1: Range = Range { high: 1.0, ..FROM_0 };
+const SHARE: Range = Range { high_included: true, ..INSIDE_0_1 };
 const PROBABILITY: Range = Range { high_included: true, ..BELOW_1 };
 /// The most of anything that is counted.
 pub const COUNT: i64 = u32::MAX as i64;
@@ -169,6 +176,7 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("statistic.positives", Kind::Integer(1, COUNT), "as many as there are", "auc: how many of all rows have the label 1. Real peers must agree on it."),
     key("statistic.ties", Kind::Choice(&["zero", "half"]), "`\"zero\"`", "auc: what a pair of two classes with equal scores counts."),
     key("statistic.centres", Kind::Points, "one cell", "scatter: public points, each the middle of a cell; a row belongs to the nearest, and pairs of two cells count zero."),
+    key("statistic.bins", Kind::Integer(2, BINS_MAX), "required for a histogram", "histogram: into how many equal bins `range` is cut. The last one holds its end."),
     key("statistic.agents", Kind::Integer(1, COUNT), "as many as have rows", "How many agents there are, for a sum. Real peers must agree on it, for none of them knows all others."),
 
     key("graph", Kind::Table, "required; for ring none is accepted", "Who works with whom: `edges` or `kind`, not both. Members of a ring are all members, in the order of their names."),
@@ -202,6 +210,8 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("model.intercept", Kind::Switch, "`false`", "Appends a constant feature, after normalizing."),
     key("model.constant", Kind::Number(ABOVE_0), "1", "That feature, with intercept = true. The larger, the less regularization and differences between neighbours weigh on intercepts: for agents that differ most in how many of their labels are 1."),
     key("model.points-max", Kind::Integer(1, COUNT), "the largest m_i", "Confidence is min(1, m_i / points-max)."),
+    key("model.step", Kind::Number(ABOVE_0), "required for gradient steps", "walk-sgd: gamma, the constant size of a gradient step. With [privacy] at most 2 / s, s the largest second derivative of the loss times the bound on the features squared: then a step is a contraction, which the guarantee needs."),
+    key("model.radius", Kind::Number(ABOVE_0), "none", "walk-sgd: after each step the model is brought back to this norm."),
     key("model.start", Kind::Choice(&["local", "zero", "warm"]), "`\"local\"`; `\"zero\"` with [privacy]", "The first models. \"warm\" needs [privacy] and privacy.warm; \"local\" is refused with it."),
 
     key("boosting", Kind::Table, "all defaults", "Read when algorithm = \"frank-wolfe\"; and for the comparison, when the graph is learned."),
@@ -216,6 +226,7 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("run.tolerance", Kind::Number(ABOVE_0), "none", "Ends the run when no agent moves by more than this in ten wakes (a tenth in each) and nothing is in flight. For frank-wolfe: when the duality gap, which bounds the distance from the minimum, is at most this. Not with a learned graph."),
     key("run.rounds", Kind::Integer(1, ROUNDS_MAX), "1; from the graph's second eigenvalue and the noise for muffliato", "ring: how often the token goes round. The estimate is over all rounds. muffliato: how often everyone writes to its neighbours; by default until what mixing leaves is a tenth of the noise of an estimate, or a billionth without noise."),
     key("run.accelerated", Kind::Switch, "true", "muffliato: whether rounds mix by Chebyshev's polynomials, which takes about the square root of the rounds."),
+    key("run.hops", Kind::Integer(1, HOPS_MAX), "required for walks", "walk, walk-sgd: how many hops all tokens make together. Each hop is a visit of a member that is drawn anew among all."),
     key("run.clock", Kind::Choice(&["uniform", "poisson"]), "`\"uniform\"`", "How wakes follow each other: a uniform agent at each tick, or a Poisson clock for each agent."),
     key("run.seed", Kind::Integer(0, i64::MAX), "1", "The seed of the run."),
 
@@ -233,12 +244,15 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("faults.partitions.share", Kind::Number(INSIDE_0_1), "0.5", "The share of agents on one side."),
     key("faults.until", Kind::Number(FROM_0), "the end of the run", "When all faults end."),
 
-    key("privacy", Kind::Table, "epsilon = infinity", "What each agent may give away. With algorithm = \"local\", \"coordinate-descent\", \"input-perturbation\", \"ring\" or \"muffliato\"."),
+    key("privacy", Kind::Table, "epsilon = infinity", "What each agent may give away. With algorithm = \"local\", \"coordinate-descent\", \"input-perturbation\", \"ring\", \"walk\", \"walk-sgd\" or \"muffliato\"."),
     key("privacy.epsilon", Kind::Number(ABOVE_0), "required", "The budget of each agent."),
     key("privacy.delta", Kind::Number(BELOW_1), "required; 0 for a statistic with Laplace noise", "The probability with which the guarantee may fail; above 0 for Gaussian noise. Well below 1 / points."),
     key("privacy.mechanism", Kind::Choice(&["gaussian", "laplace"]), "`\"gaussian\"`", "The noise of each update, or of each noisy hop of a token."),
-    key("privacy.unit", Kind::Choice(&["record", "agent"]), "`\"record\"`", "ring, muffliato: whose replacement the guarantee is about, of one row or of all rows of an agent. With \"agent\" an agent contributes the mean of its rows, and means and sums are over agents."),
-    key("privacy.colluders", Kind::Integer(1, COUNT), "1", "ring: how many members may put together what they see. More than one needs token.noise = \"all\"."),
+    key("privacy.unit", Kind::Choice(&["record", "agent"]), "`\"record\"`", "ring, walk, muffliato: whose replacement the guarantee is about, of one row or of all rows of an agent. With \"agent\" an agent contributes the mean of its rows, and means and sums are over agents."),
+    key("privacy.colluders", Kind::Integer(1, COUNT), "1", "ring, walk, walk-sgd: how many members may put together what they see. On a ring more than one needs token.noise = \"all\"."),
+    key("privacy.contributions", Kind::Integer(1, CHARGES_MAX), "ceil(1.2 x hops / agents)", "walk, walk-sgd: at how many visits a member contributes, to all tokens together. Beyond them it adds noise alone."),
+    key("privacy.present", Kind::Number(SHARE), "1", "walk, walk-sgd: the least share of the members that is present at every hop. With fewer members an observer sees the token more often, and the noise is made for that."),
+    key("privacy.trust", Kind::Choice(&["network", "curator", "nobody"]), "`\"network\"`", "walk-sgd: \"network\": members see the token when they hold it. To compare with: \"curator\", who is trusted with all data and makes the same steps; \"nobody\": each contribution is protected from everyone by its own noise."),
     key("privacy.pairs", Kind::Choice(&["worst", "mean"]), "`\"worst\"`", "muffliato: which pairs of members keep the budget, all of them or all of them on average; with \"mean\" the summary has the epsilon of the worst pair besides."),
     key("privacy.clip", Kind::Number(ABOVE_0), "the largest there can be, from `feature-bound`; required for the squared loss", "The largest norm of one example's gradient: L2 for Gaussian noise, L1 for Laplace."),
     key("privacy.updates", Kind::Integer(1, COUNT), "1", "T_i: updates per agent; wakes beyond them only listen. With a learned graph the turns of the models share them."),

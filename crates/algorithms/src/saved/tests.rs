@@ -15,7 +15,7 @@ use crate::personal::descent::{
 use crate::personal::graph::{Alternating, GraphLearning, GraphLearningConfig, Placed, Turns};
 use crate::personal::propagation::{ModelPropagation, ModelPropagationConfig};
 use crate::reference::local::solitary_models;
-use crate::testing::{Mail, boosting_problem, exact_ring, random_problem};
+use crate::testing::{Mail, boosting_problem, exact_ring, exact_walk, random_problem};
 use crate::{Bounds, Loss, Problem, Survey};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -302,10 +302,10 @@ fn for_all(seed: u64, p: usize, check: &mut impl Check) {
     let hidden = MuffliatoConfig { range: Some(Bounds { low: -1.0, high: 1.0 }), law: Some(gaussian), ..rounds };
     let hidden = Muffliato::new(hidden).expect("good parameters");
     check.check("muffliato, private", || World::start(&hidden, &survey.graph, observations, &[gaussian], seed));
-    let ring = exact_ring(AGENTS as u32);
+    let (ring, walk) = (exact_ring(AGENTS as u32), exact_walk(AGENTS as u32, p as u32));
     check.check("ring", || World::start(&ring, &open.graph, observations, &[], seed));
-    let scatter = || Scatter::new(p, &vec![0.0; p]).expect("a centre");
-    let edges = survey.graph.edge_count();
+    check.check("walk", || World::start(&walk, &open.graph, observations, &[], seed));
+    let (scatter, edges) = (|| Scatter::new(p, &vec![0.0; p]).expect("a centre"), survey.graph.edge_count());
     let gosta = Gosta::new(scatter(), 1.0).expect("good parameters");
     check.check("gossip of pairs, gosta", || World::start(&gosta, &survey.graph, observations, &[], seed));
     let sync = GostaSync::new(scatter(), 1.0, edges).expect("good parameters");
@@ -557,7 +557,9 @@ fn another_dimension_other_neighbours_and_another_version_are_refused() {
                     let elsewhere = world.resume(other, bytes, Neighbours::Same);
                     // Without names of all neighbours in a state, only their number can tell.
                     let nameless = alone
-                        || ["model propagation", "ADMM", "gossip", "ring"].iter().any(|start| name.starts_with(start));
+                        || ["model propagation", "ADMM", "gossip", "ring", "walk"]
+                            .iter()
+                            .any(|start| name.starts_with(start));
                     let alike = nameless && world.graph.peers(id).len() == world.graph.peers(other).len();
                     let learned = name == "graph learning" || name.starts_with("alternating");
                     let refused = elsewhere == Err(CannotResume::Malformed);

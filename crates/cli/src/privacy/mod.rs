@@ -13,7 +13,7 @@ use sottovoce_run::pairs;
 use sottovoce_run::private::guarantee_in_words;
 use sottovoce_run::train::Halt;
 use sottovoce_task::error::Mistake;
-use sottovoce_task::task::Observer;
+use sottovoce_task::task::{AccountantName, Observer};
 use std::path::{Path, PathBuf};
 
 mod network;
@@ -316,6 +316,9 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         Ok::<_, Mistake>(match observer {
             Observer::Everyone | Observer::Pairs { .. } => ledger_file::epsilons(ledgers, delta, accountant),
             Observer::Ring(ring) => ledger_file::epsilons(ledgers, delta, &ring.by(accountant)),
+            Observer::Walk(..) | Observer::Curator(_) => {
+                ledger_file::epsilons(ledgers, delta, &*observer.accountant(AccountantName::Tight))
+            }
         })
     };
     let each = by(method)?;
@@ -353,7 +356,7 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         Observer::Everyone => {
             "For one record replaced by another, against someone who sees every release.\n".to_owned()
         }
-        Observer::Ring(_) | Observer::Pairs { .. } => {
+        Observer::Ring(_) | Observer::Pairs { .. } | Observer::Walk(..) | Observer::Curator(_) => {
             format!("The ledger says {}.\n", guarantee_in_words(unit, &observer))
         }
     })?;

@@ -10,6 +10,7 @@ mod figure_2ab;
 mod figure_2c;
 mod figure_3;
 mod figure_4;
+mod figure_4_1;
 mod folder;
 mod hinge;
 mod linear;
@@ -76,6 +77,12 @@ static THESIS_2: Paper = Paper {
     folder: "thesis-chapter-2",
     title: "Bellet: Contributions to Decentralized and Privacy-Preserving Machine Learning (thesis, 2021), chapter 2",
     expected: include_str!("../../../../papers/thesis-chapter-2/expected.toml"),
+};
+
+static THESIS_4: Paper = Paper {
+    folder: "thesis-chapter-4",
+    title: "Bellet: Contributions to Decentralized and Privacy-Preserving Machine Learning (thesis, 2021), chapter 4",
+    expected: include_str!("../../../../papers/thesis-chapter-4/expected.toml"),
 };
 
 /// All experiments, in the order in which `all` runs them.
@@ -159,6 +166,14 @@ pub static EXPERIMENTS: &[Experiment] = &[
         toml: include_str!("../../../../papers/thesis-chapter-2/table-2.1.toml"),
         data: &["har", "vehicle", "computer_buyers", "school"],
         run: table_2_1::run,
+    },
+    Experiment {
+        name: "figure-4.1",
+        title: "Private SGD by a token, between a trusted curator and local differential privacy",
+        paper: &THESIS_4,
+        toml: include_str!("../../../../papers/thesis-chapter-4/figure-4.1.toml"),
+        data: &["california_housing"],
+        run: figure_4_1::run,
     },
 ];
 

@@ -19,6 +19,8 @@ pub mod muffliato;
 pub mod pairs;
 pub mod ring;
 pub mod u2_gossip;
+pub mod walk;
+pub mod walk_sgd;
 
 pub use access::{Access, HeardModels, Visitor};
 pub use learned_graph::joint;
@@ -60,6 +62,8 @@ table! {
     input_perturbation,
     gossip,
     ring,
+    walk,
+    walk_sgd,
     muffliato,
     gosta,
     gosta_sync,
@@ -89,7 +93,7 @@ pub fn markdown() -> String {
             Leaves::Updates => "yes: updates with noise",
             Leaves::NoisyData => "required: data with noise",
             Leaves::NoisyOnce => "yes: a contribution with noise, once",
-            Leaves::Token => "yes: a sum with noise that members make for each other",
+            Leaves::Token => "yes: with noise that members make for each other",
         };
         let yes = |can: bool| if can { "yes" } else { "no" };
         let (learned, peers) = (yes(one.learned_graph.is_some()), yes(one.on_peers.is_some()));

@@ -37,6 +37,10 @@ pub struct Description {
     pub accelerates: bool,
     /// Whether its guarantee is one for each pair of members: it reads `privacy.pairs`.
     pub by_pairs: bool,
+    /// Whether it ends by itself after some hops of tokens.
+    pub in_hops: bool,
+    /// Whether agents take gradient steps of a size that the task says.
+    pub takes_steps: bool,
     /// Whether agents act when their clocks tick. Others are done when they have started.
     pub acts: bool,
     /// Whether models weigh base predictors, which then stand in the place of features; the tolerance of a run bounds their duality gap.
@@ -158,6 +162,8 @@ impl Description {
         rounds: Some(1),
         accelerates: false,
         by_pairs: false,
+        in_hops: false,
+        takes_steps: false,
         acts: true,
         boosts: false,
         learned_graph: None,
@@ -176,6 +182,11 @@ impl Description {
         complete: |_, _| (),
         plan: |_, _, _| Ok(Plan::nothing()),
     };
+
+    /// Whether it ends by itself, however often anybody wakes.
+    pub fn ends_by_itself(&self) -> bool {
+        self.in_rounds || self.in_hops
+    }
 
     /// What a report calls a run of it.
     pub fn in_words(&self) -> String {

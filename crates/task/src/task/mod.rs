@@ -20,7 +20,9 @@ use crate::keys::Key;
 pub use description::{Description, LearnedDefaults, Leaves, Refusal, Sizes, Wish, Yields, names_of};
 pub use learned::{Boosting, Learned, ModelStep, Predictors, Step, Turns};
 pub use own::OwnKeys;
-pub use privacy::{AccountantName, Home, Losses, Mechanism, NoiseKind, Observer, Pairs, Privacy, Schedule, Unit, Warm};
+pub use privacy::{
+    AccountantName, Home, Losses, Mechanism, NoiseKind, Observer, Pairs, Privacy, Schedule, Steps, Trust, Unit, Warm,
+};
 use serde::{Deserialize, Serialize};
 pub use sottovoce_algorithms::graphs::Threshold;
 pub use sottovoce_algorithms::personal::descent::Start;
@@ -196,6 +198,10 @@ pub struct Model {
     pub points_max: Option<u64>,
     /// The first models.
     pub start: Start,
+    /// gamma, where agents take gradient steps of a constant size.
+    pub step: Option<f64>,
+    /// The norm that such a model is brought back to.
+    pub radius: Option<f64>,
 }
 
 /// How long, and with which clock.
@@ -209,6 +215,8 @@ pub struct Run {
     pub rounds: Option<u32>,
     /// Whether rounds are accelerated, where they can be.
     pub accelerated: Option<bool>,
+    /// How many hops all tokens make together, where a token walks.
+    pub hops: Option<u64>,
     /// How wakes follow each other.
     pub clock: Clock,
     /// The seed; at most `i64::MAX`, as TOML can write it.

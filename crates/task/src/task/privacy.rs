@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::personal::descent::WarmStart;
 pub use sottovoce_algorithms::personal::home::Home;
+use sottovoce_privacy::network::{Cycle, Iteration, Sampled, Walk};
 use sottovoce_privacy::{Accountant, Ring, Sum, Theorem1, Tight, sensitivity::Norm};
 
 /// The budget of each agent, and how it is spent.
@@ -20,6 +21,12 @@ pub struct Privacy {
     pub colluders: u32,
     /// Which of all pairs of members the budget is kept for, where a guarantee is by pairs.
     pub pairs: Pairs,
+    /// At how many visits a member contributes to the tokens that walk; `None`: ceil(1.2 hops / agents), filled in by [`crate::load::load`].
+    pub contributions: Option<u32>,
+    /// The least share of the members that is present while a token walks.
+    pub present: f64,
+    /// Who may see what, where a token walks.
+    pub trust: Trust,
     /// B: the largest norm of one example's gradient, in the mechanism's norm.
     pub clip: f64,
     /// T_i.
@@ -87,7 +94,7 @@ pub enum Pairs {
 }
 
 /// Against whom a guarantee holds. What a ledger is worth depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Observer {
     /// Whoever sees every message, other members included.
     Everyone,
@@ -99,6 +106,10 @@ pub enum Observer {
         /// How often everyone writes to its neighbours.
         rounds: u32,
     },
+    /// Members whom a token passes that walks over the complete graph.
+    Walk(Walk, Steps),
+    /// Everyone but a curator, who is trusted with all data and makes the steps of a walk in one place.
+    Curator(Sampled),
 }
 
 impl Observer {
@@ -108,6 +119,11 @@ impl Observer {
             Observer::Everyone => "everyone".to_owned(),
             Observer::Ring(ring) => ring.observer(),
             Observer::Pairs { .. } => "each one other member, by pair".to_owned(),
+            Observer::Curator(_) => "everyone but a trusted curator".to_owned(),
+            Observer::Walk(walk, _) => match walk.observer().colluders {
+                1 => "any one other member".to_owned(),
+                colluders => format!("at most {colluders} colluding members"),
+            },
         }
     }
 
@@ -117,8 +133,34 @@ impl Observer {
         match self {
             Observer::Everyone | Observer::Pairs { .. } => Box::new(plain),
             Observer::Ring(ring) => Box::new(ring.by(plain)),
+            // There is one way to count along a path, whatever the task's name for others.
+            Observer::Curator(sampled) => Box::new(*sampled),
+            Observer::Walk(walk, Steps::Sums) => Box::new(Cycle::new(*walk)),
+            Observer::Walk(walk, Steps::Contractions) => Box::new(Iteration::new(*walk)),
         }
     }
+}
+
+/// What holders do to a token that walks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Steps {
+    /// They add to it.
+    Sums,
+    /// They move it by contractions: gradient steps.
+    Contractions,
+}
+
+/// Who may see what, where a token walks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trust {
+    /// Members see the token when they hold it, and nothing else.
+    Network,
+    /// A curator whom all trust holds everybody's data: the same walk in one place.
+    Curator,
+    /// Everyone sees everything: each contribution is protected by its own noise alone.
+    Nobody,
 }
 
 /// Which noise.

@@ -74,6 +74,8 @@ pub struct Statistic {
     pub columns: Option<Vec<String>>,
     /// Public bounds of all values.
     pub range: Option<Bounds>,
+    /// Into how many equal bins `range` is cut, for a histogram.
+    pub bins: Option<u32>,
     /// How many agents there are; `None`: as many as have rows, filled in by [`crate::load::load`].
     pub agents: Option<u64>,
     /// Of pairs: how many rows there are in all; `None`: as many as there are, filled in by [`crate::load::load`].

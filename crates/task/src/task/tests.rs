@@ -147,9 +147,12 @@ fn the_resolved_task_says_every_default() {
             "graph.groups",
             "model.constant",
             "model.points-max",
+            "model.step",
+            "model.radius",
             "admm.penalty",
             "run.tolerance",
             "run.rounds",
+            "run.hops",
             "faults.until",
         ];
         let silent = silent.contains(&key.path)

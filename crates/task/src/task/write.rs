@@ -2,8 +2,8 @@
 
 use super::config::*;
 use super::{
-    Boosting, Bounds, GraphSource, Home, Learned, Losses, Predictors, Privacy, Statistic, Task, Test, Threshold, Warm,
-    Yields,
+    Boosting, Bounds, Description, GraphSource, Home, Learned, Leaves, Losses, Predictors, Privacy, Statistic, Task,
+    Test, Threshold, Warm, Yields,
 };
 use crate::error::Mistake;
 use crate::input::InputFile;
@@ -49,6 +49,7 @@ impl Task {
             wakes_per_agent,
             rounds: self.run.rounds,
             accelerated: self.run.accelerated,
+            hops: self.run.hops,
             ..RunConfig::default()
         });
         if let Some(privacy) = &mut config.privacy {
@@ -62,7 +63,7 @@ impl Task {
     /// graph is learned the plan follows the turns, and how many of them there are is for the wakes to say.
     pub fn counts_wakes(&self) -> bool {
         let learned = matches!(self.graph.source, GraphSource::Learned(_));
-        !self.algorithm.in_rounds && self.run.tolerance.is_none() && (self.privacy.is_none() || learned)
+        !self.algorithm.ends_by_itself() && self.run.tolerance.is_none() && (self.privacy.is_none() || learned)
     }
 
     fn config(&self, path: &mut dyn FnMut(&InputFile) -> Result<String, Mistake>) -> Result<Config, Mistake> {
@@ -85,6 +86,8 @@ impl Task {
                 intercept: Some(self.model.intercept.is_some()),
                 constant: self.model.intercept,
                 points_max: self.model.points_max,
+                step: self.model.step,
+                radius: self.model.radius,
                 start: match self.model.start {
                     _ if !personal => None,
                     _ if self.privacy.is_some_and(|privacy| privacy.warm.is_some()) => Some(Start::Warm),
@@ -96,9 +99,10 @@ impl Task {
             own: self.own.clone(),
             boosting: self.boosting.map(|boosting| boosting.config()),
             run: Some(RunConfig {
-                wakes_per_agent: (!self.algorithm.in_rounds).then_some(self.run.wakes_per_agent),
+                wakes_per_agent: (!self.algorithm.ends_by_itself()).then_some(self.run.wakes_per_agent),
                 rounds: self.run.rounds,
                 accelerated: self.run.accelerated,
+                hops: self.run.hops,
                 tolerance: self.run.tolerance,
                 clock: Some(self.run.clock),
                 seed: Some(self.run.seed),
@@ -122,7 +126,8 @@ impl Task {
                 let learned = matches!(self.graph.source, GraphSource::Learned(_));
                 let of_statistic = self.statistic.is_some();
                 self.privacy.map(|privacy| match of_statistic {
-                    true => privacy.config_of_statistic(self.algorithm.by_pairs),
+                    true => privacy.config_of_statistic(self.algorithm),
+                    false if self.algorithm.leaves == Leaves::Token => privacy.config_of_token(self.algorithm),
                     false => privacy.config(learned),
                 })
             },
@@ -228,7 +233,8 @@ fn digest(path: &InputFile) -> Result<String, Mistake> {
 
 impl Privacy {
     /// The section of a task that measures a statistic.
-    fn config_of_statistic(&self, by_pairs: bool) -> PrivacyConfig {
+    fn config_of_statistic(&self, algorithm: &Description) -> PrivacyConfig {
+        let Description { by_pairs, in_hops, .. } = *algorithm;
         PrivacyConfig {
             epsilon: Some(self.epsilon),
             delta: Some(self.delta),
@@ -236,10 +242,18 @@ impl Privacy {
             unit: Some(self.unit),
             colluders: Some(self.colluders),
             pairs: by_pairs.then_some(self.pairs),
+            contributions: self.contributions.filter(|_| in_hops),
+            present: in_hops.then_some(self.present),
             accountant: Some(self.accountant),
             noise: Some(self.noise),
             ..PrivacyConfig::default()
         }
+    }
+
+    /// The section of a task whose agents learn by a token.
+    fn config_of_token(&self, algorithm: &Description) -> PrivacyConfig {
+        let config = self.config_of_statistic(algorithm);
+        PrivacyConfig { clip: Some(self.clip), trust: Some(self.trust), ..config }
     }
 
     /// The section as it is written, with every key explicit.
@@ -278,6 +292,9 @@ impl Privacy {
             unit: None,
             colluders: None,
             pairs: None,
+            contributions: None,
+            present: None,
+            trust: None,
         }
     }
 }
@@ -305,6 +322,7 @@ impl Statistic {
             kind: Some(self.kind),
             columns: self.columns.clone(),
             range: self.range.map(|Bounds { low, high }| [low, high]),
+            bins: self.bins,
             agents: self.agents,
             rows: self.rows.filter(|_| self.kind.is_of_pairs()),
             positives: self.positives.filter(|_| self.kind.has_label()),

@@ -13,9 +13,9 @@ use super::convert::{self, Conversion, Moments};
 use super::gaps::Gaps;
 use super::iteration::{CONTRIBUTIONS_MAX, Iteration, endless_paths};
 use super::series::{Circle, Counted, Point, after_last};
-use super::walk::{Observer, Walk};
+use super::walk::{KnownEpsilon, Observer, Walk};
 use crate::Ledger;
-use crate::account::{Accountant, optimal::log_binomial, settled, within};
+use crate::account::{Accountant, optimal::log_binomial, within};
 
 /// Numbers in each table of a walk in which contributions are counted.
 const TABLE_MAX: u64 = 1 << 20;
@@ -35,6 +35,7 @@ pub struct Cycle {
     sums: Option<Sums>,
     /// Where there is no table of sums. A sum is a token moved by contractions too: what holds for those holds here.
     iteration: Option<Iteration>,
+    known: KnownEpsilon,
 }
 
 impl Cycle {
@@ -44,7 +45,7 @@ impl Cycle {
         let gaps = (walk.contributions <= CONTRIBUTIONS_MAX).then(|| Gaps::new(p + r, walk.contributions + 1));
         let sums = if walk.is_steady() { Sums::new(&walk) } else { None };
         let iteration = sums.is_none().then(|| Iteration::new(walk));
-        Cycle { walk, gaps, sums, iteration }
+        Cycle { walk, gaps, sums, iteration, known: KnownEpsilon::default() }
     }
 
     /// Whom its guarantee is against.
@@ -131,7 +132,7 @@ fn cycle(walk: &Walk, lambda: f64, m: f64) -> f64 {
 
 impl Moments for Cycle {
     fn most(&self) -> f64 {
-        self.walk.contributions as f64
+        (self.walk.contributions * self.walk.tokens) as f64
     }
 
     /// As if the member made all its contributions in a walk without end; a cycle with k of them is k + 1 gaps long.
@@ -146,7 +147,7 @@ impl Moments for Cycle {
             *cycle *= scale;
             scale *= again;
         }
-        let moment = libm::log(endless_paths(&cycles, again, r / (p + r)));
+        let moment = self.walk.tokens as f64 * libm::log(endless_paths(&cycles, again, r / (p + r)));
         if moment.is_nan() { f64::INFINITY } else { moment.max(0.0) }
     }
 
@@ -155,14 +156,15 @@ impl Moments for Cycle {
         let iteration = self.iteration.as_ref().map_or(f64::INFINITY, |iteration| iteration.log_moment(lambda));
         let counts_all = self.sums.is_none() && self.walk.is_steady() && self.walk.hops <= HOPS_MAX;
         let all = if counts_all { all_visits(&self.walk, lambda) } else { f64::INFINITY };
-        sums.min(iteration).min(all)
+        let one = sums.min(all);
+        // The other accountant counts all tokens already.
+        iteration.min(self.walk.tokens as f64 * one)
     }
 }
 
 impl Accountant for Cycle {
     fn epsilon(&self, ledger: &Ledger, delta: f64) -> f64 {
-        let multiplier = || self.walk.multiplier(ledger);
-        settled(ledger).unwrap_or_else(|| multiplier().map_or(f64::INFINITY, |x| self.epsilon_at(x, delta)))
+        self.walk.epsilon(ledger, |multiplier| self.known.or(multiplier, delta, || self.epsilon_at(multiplier, delta)))
     }
 }
 
@@ -257,7 +259,7 @@ mod tests {
         for (agents, colluders, hops) in [(3, 1, 8), (5, 1, 9), (4, 2, 8), (7, 1, 8)] {
             for contributions in [1, 2, 3, 5, hops] {
                 for told_outcome in [true, false] {
-                    let walk = Walk { agents, hops, contributions, colluders, present: 1.0, told_outcome };
+                    let walk = Walk { agents, hops, contributions, colluders, present: 1.0, told_outcome, tokens: 1 };
                     let accountant = Cycle::new(walk);
                     for (lambda, truth) in LAMBDAS.into_iter().zip(every_path(&walk).map(libm::log)) {
                         let found = accountant.log_moment(lambda);

@@ -10,11 +10,12 @@
 //! | [`Clones`] | the histogram of a ring, by amplification by shuffling | proven |
 //! | [`Gossip`] | noise once, then averaging over any graph: one value for each pair | exact |
 //! | [`GossipPairs`] | the same for all pairs: the worst, the mean, and the noise for a mean | exact, but for digits that are rounded up |
+//! | [`Sampled`] | the steps of a walk made by a trusted curator, against everyone else | proven |
 //! | [`PathMixture`] | as [`Iteration`], over drawn paths | an [`Estimate`], never a guarantee |
 //! | [`paper`] | the closed forms of the papers | not certified: as checks, and to compare with |
 //!
 //! Each value owns the public facts that it needs and names its [`Observer`]. Proofs: `proofs/network-iteration.md`,
-//! `proofs/network-cycle.md`, `proofs/graph-walk.md`, `proofs/clones.md`, `proofs/gossip.md`, `proofs/network-paper.md`.
+//! `proofs/network-cycle.md`, `proofs/graph-walk.md`, `proofs/clones.md`, `proofs/gossip.md`, `proofs/sampled.md`, `proofs/network-paper.md`.
 
 mod clones;
 mod convert;
@@ -26,6 +27,7 @@ mod graph_walk;
 mod iteration;
 pub mod paper;
 mod ring;
+mod sampled;
 mod series;
 mod staircase;
 #[cfg(test)]
@@ -39,5 +41,6 @@ pub use graph::{Gossip, GossipPairs, PAIRS_EDGES_MAX, PAIRS_MEMBERS_MAX, PaperGo
 pub use graph_walk::{GraphPairs, GraphWalk};
 pub use iteration::Iteration;
 pub use ring::{BadRing, Ring, RingBy, Shares, reissue_law};
+pub use sampled::Sampled;
 pub use staircase::staircase;
 pub use walk::{BadNetwork, Observer, Walk};

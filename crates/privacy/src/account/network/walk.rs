@@ -1,8 +1,9 @@
 //! A walk of a token over the complete graph, what is public about it, and whom its guarantees are against.
 
 use super::series::{Circle, Counted};
-use crate::{Event, Ledger};
+use crate::{Audience, Event, Ledger};
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 use thiserror::Error;
 
 /// Why there is no such network.
@@ -62,6 +63,7 @@ pub struct Walk {
     pub(super) colluders: u64,
     pub(super) present: f64,
     pub(super) told_outcome: bool,
+    pub(super) tokens: u64,
 }
 
 impl Walk {
@@ -75,7 +77,7 @@ impl Walk {
         at_least("number of members", agents, 3, "at least 3: with two the other one sees every contribution")?;
         at_least("number of hops", hops, 1, "at least 1")?;
         at_least("number of contributions", contributions, 1, "at least 1: without a bound there is no guarantee")?;
-        Ok(Walk { agents, hops, contributions, colluders: 1, present: 1.0, told_outcome: true })
+        Ok(Walk { agents, hops, contributions, colluders: 1, present: 1.0, told_outcome: true, tokens: 1 })
     }
 
     /// The same against so many members who pool what they see.
@@ -102,6 +104,15 @@ impl Walk {
         Walk { told_outcome: false, ..self }
     }
 
+    /// The same with so many tokens at once, each of which makes as many hops by itself, with a bound on contributions of its own: costs of paths
+    /// that are drawn independently add up.
+    pub fn with_tokens(self, tokens: u64) -> Result<Self, BadNetwork> {
+        match tokens {
+            0 => Err(BadNetwork::OutOfRange { what: "number of tokens", value: 0.0, accepted: "at least 1" }),
+            _ => Ok(Walk { tokens, ..self }),
+        }
+    }
+
     fn checked(self) -> Result<Self, BadNetwork> {
         let (agents, colluders) = (self.members_present(), self.colluders);
         match colluders.saturating_add(2) <= agents {
@@ -120,9 +131,19 @@ impl Walk {
         self.hops
     }
 
-    /// At how many of its visits a member contributes, at most.
+    /// At how many visits of one token a member contributes, at most.
     pub fn contributions(&self) -> u64 {
         self.contributions
+    }
+
+    /// How many tokens there are.
+    pub fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    /// The least share of the members that is present.
+    pub fn present(&self) -> f64 {
+        self.present
     }
 
     /// Whom its guarantees are against.
@@ -152,14 +173,43 @@ impl Walk {
         Some(Counted { circle, told_outcome: self.told_outcome, visits: self.visits() })
     }
 
-    /// The noise multiplier to account a ledger with: the least of its Gaussian charges. None where the walk does not cover it.
-    pub(super) fn multiplier(&self, ledger: &Ledger) -> Option<f64> {
-        if ledger.releases() > self.contributions {
-            return None;
+    /// What a ledger of contributions to the token costs, from what they cost with this noise multiplier. Charges that this walk does not cover
+    /// have no guarantee.
+    ///
+    /// # Privacy
+    /// With unequal noise the least counts. A member that made fewer contributions than it may is charged for all of them: how many it made is for
+    /// the path to say.
+    pub(super) fn epsilon(&self, ledger: &Ledger, at: impl FnOnce(f64) -> f64) -> f64 {
+        if ledger.releases() == 0 {
+            return 0.0;
         }
-        ledger.charges().try_fold(f64::INFINITY, |least, charge| match charge.event {
-            Event::Gaussian { noise_multiplier } => Some(least.min(noise_multiplier)),
+        let least = ledger.charges().try_fold(f64::INFINITY, |least, charge| match charge.event {
+            Event::Gaussian { noise_multiplier } if charge.audience == Audience::OneMember => {
+                Some(least.min(noise_multiplier))
+            }
             _ => None,
-        })
+        });
+        let covered = ledger.releases() <= self.contributions.saturating_mul(self.tokens);
+        least.filter(|_| covered).map_or(f64::INFINITY, at)
+    }
+}
+
+/// The last answer, for the ledgers of many members, who differ only in how often they were visited.
+#[derive(Debug, Default)]
+pub(super) struct KnownEpsilon(Mutex<Option<[f64; 3]>>);
+
+impl KnownEpsilon {
+    /// The epsilon of a noise multiplier and a delta.
+    pub fn or(&self, multiplier: f64, delta: f64, find: impl FnOnce() -> f64) -> f64 {
+        // A thread that panicked while it held the lock has left a whole answer, or none.
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match *known {
+            Some([a, b, epsilon]) if a == multiplier && b == delta => epsilon,
+            _ => {
+                let epsilon = find();
+                *known = Some([multiplier, delta, epsilon]);
+                epsilon
+            }
+        }
     }
 }

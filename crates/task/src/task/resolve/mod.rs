@@ -17,6 +17,9 @@ use crate::rows::Format;
 use sottovoce_algorithms::{Loss, Regularization};
 use std::path::Path;
 
+/// The most events of all agents for each hop of a token; a hop without faults is one.
+const EVENTS_PER_HOP: u64 = 10;
+
 /// The most events of an agent in a round of a token; a round without faults has three.
 const EVENTS_PER_ROUND: u64 = 100;
 
@@ -70,6 +73,9 @@ pub(super) fn resolve(
         None => None,
         Some(privacy) if statistic.is_some() => {
             Some(statistic::privacy(privacy, algorithm, &data, statistic.as_ref(), algorithms, lines)?)
+        }
+        Some(privacy) if algorithm.leaves == Leaves::Token => {
+            Some(privacy::of_token(privacy, tolerance, (algorithm, &data, &graph, &model), lines)?)
         }
         Some(privacy) => {
             let task = (algorithm, &data, &graph, &model);
@@ -188,6 +194,12 @@ fn model(config: ModelConfig, algorithm: &Description, private: bool, lines: &Li
         let what = format!("{key} is about models of agents' own, and {} learns one for all", algorithm.name);
         return Err(lines.mistake(key, format!("{what}; accepted: no {key}")));
     }
+    let of_steps = [(config.step.is_some(), "model.step"), (config.radius.is_some(), "model.radius")];
+    if let Some((_, key)) = of_steps.into_iter().find(|(given, _)| *given && !algorithm.takes_steps) {
+        let what = format!("{key} is about gradient steps of a constant size, which {} does not take", algorithm.name);
+        return Err(lines.mistake(key, format!("{what}; accepted: no {key}")));
+    }
+    let step = if algorithm.takes_steps { Some(required(config.step, "model.step", lines)?) } else { None };
     let regularization = match config.regularization {
         Some(written) => written.number().map_or(Regularization::OneOverPoints, Regularization::Constant),
         None if personal => Regularization::OneOverPoints,
@@ -215,6 +227,8 @@ fn model(config: ModelConfig, algorithm: &Description, private: bool, lines: &Li
         intercept: intercept.then(|| config.constant.unwrap_or(1.0)),
         points_max: config.points_max,
         start,
+        step,
+        radius: config.radius,
     })
 }
 
@@ -407,19 +421,16 @@ fn run(
     algorithms: &[&Description],
     lines: &Lines<'_>,
 ) -> Result<Run, Mistake> {
-    if algorithm.in_rounds {
+    if algorithm.ends_by_itself() {
+        let after = if algorithm.in_hops { "run.hops" } else { "run.rounds" };
         for (given, key) in
             [(config.wakes_per_agent.is_some(), "run.wakes-per-agent"), (config.tolerance.is_some(), "run.tolerance")]
         {
             if given {
-                let what = format!("{} ends by itself after run.rounds; accepted: no {key}", algorithm.name);
+                let what = format!("{} ends by itself after {after}; accepted: no {key}", algorithm.name);
                 return Err(lines.mistake(key, what));
             }
         }
-    } else if config.rounds.is_some() {
-        let others = names_of(algorithms, |one| one.in_rounds);
-        let what = format!("{} goes by wakes; accepted with run.rounds: algorithm = {others}", algorithm.name);
-        return Err(lines.mistake("run.rounds", what));
     }
     if config.accelerated.is_some() && !algorithm.accelerates {
         let others = names_of(algorithms, |one| one.accelerates);
@@ -427,9 +438,28 @@ fn run(
             format!("{} mixes nothing in rounds; accepted with run.accelerated: algorithm = {others}", algorithm.name);
         return Err(lines.mistake("run.accelerated", what));
     }
+    let goes_by = if algorithm.in_rounds {
+        "rounds"
+    } else if algorithm.in_hops {
+        "hops"
+    } else {
+        "wakes"
+    };
+    for (given, key, fits) in [
+        (config.rounds.is_some(), "run.rounds", (|one| one.in_rounds) as fn(&Description) -> bool),
+        (config.hops.is_some(), "run.hops", |one| one.in_hops),
+    ] {
+        if given && !fits(algorithm) {
+            let others = names_of(algorithms, fits);
+            let what = format!("{} goes by {goes_by}; accepted with {key}: algorithm = {others}", algorithm.name);
+            return Err(lines.mistake(key, what));
+        }
+    }
+    let hops = if algorithm.in_hops { Some(required(config.hops, "run.hops", lines)?) } else { None };
     let rounds = config.rounds.or(algorithm.rounds).filter(|_| algorithm.in_rounds);
     let default = match (privacy, turns) {
         _ if algorithm.in_rounds => EVENTS_PER_ROUND * (1 + u64::from(rounds.unwrap_or(0))),
+        _ if hops.is_some() => EVENTS_PER_ROUND + EVENTS_PER_HOP * hops.unwrap_or(0),
         // The first graph, models, the graph that they lead to, and models over it.
         (_, Some(turns)) => libm::ceil(turns.graph_first + 2.0 * turns.models + turns.graph) as u64,
         // Enough for every agent to finish its plan, but for one in a billion.
@@ -442,6 +472,7 @@ fn run(
         tolerance: config.tolerance,
         rounds,
         accelerated: config.accelerated.or(algorithm.accelerates.then_some(true)),
+        hops,
         clock: config.clock.unwrap_or(Clock::Uniform),
         seed: config.seed.unwrap_or(1),
     })

@@ -4,7 +4,7 @@ use super::super::check::Lines;
 use super::super::config::{self, HomeConfig, LossConfig, LossesConfig, PrivacyConfig, WarmConfig};
 use super::super::{
     AccountantName, Data, Description, GraphSource, GraphTask, Home, Leaves, Losses, Mechanism, Model, NoiseKind,
-    Normalize, Pairs, Privacy, Schedule, Unit, Warm,
+    Normalize, Pairs, Privacy, Schedule, Trust, Unit, Warm,
 };
 use super::required;
 use crate::error::Mistake;
@@ -30,14 +30,18 @@ pub(super) fn resolve(
 ) -> Result<Privacy, Mistake> {
     let (algorithm, data, graph, model) = task;
     let refuse = |key: &str, what: String| Err(lines.mistake(key, what));
-    for (given, key) in [
+    let about_members = [
         (config.unit.is_some(), "privacy.unit"),
         (config.colluders.is_some(), "privacy.colluders"),
         (config.pairs.is_some(), "privacy.pairs"),
-    ] {
+        (config.contributions.is_some(), "privacy.contributions"),
+        (config.present.is_some(), "privacy.present"),
+        (config.trust.is_some(), "privacy.trust"),
+    ];
+    for (given, key) in about_members {
         if given {
             let what = format!(
-                "{key} is for statistics; models are protected against everyone, and by record; accepted: no {key}"
+                "{key} is for statistics and tokens; models are protected against everyone, and by record; accepted: no {key}"
             );
             return refuse(key, what);
         }
@@ -110,12 +114,89 @@ pub(super) fn resolve(
         unit: Unit::Record,
         colluders: 1,
         pairs: Pairs::Worst,
+        contributions: None,
+        present: 1.0,
+        trust: Trust::Network,
         clip,
         updates: config.updates.unwrap_or(UPDATES_DEFAULT),
         schedule,
         warm,
         losses,
         home,
+        accountant: config.accountant.unwrap_or(AccountantName::Tight),
+        noise: config.noise.unwrap_or(NoiseKind::Idealized),
+    })
+}
+
+/// Resolves the section of a task whose agents learn by a token, and refuses what would not be private.
+pub(super) fn of_token(
+    config: PrivacyConfig,
+    tolerance: bool,
+    task: (&Description, &Data, &GraphTask, &Model),
+    lines: &Lines<'_>,
+) -> Result<Privacy, Mistake> {
+    let (algorithm, data, graph, model) = task;
+    let refuse = |key: &str, what: String| Err(lines.mistake(key, what));
+    let about_others = [
+        (config.updates.is_some(), "privacy.updates"),
+        (config.schedule.is_some(), "privacy.schedule"),
+        (config.warm.is_some(), "privacy.warm"),
+        (config.losses.is_some(), "privacy.losses"),
+        (config.pairs.is_some(), "privacy.pairs"),
+        (config.home.is_some(), "privacy.home"),
+    ];
+    if let Some((_, key)) = about_others.into_iter().find(|(given, _)| *given) {
+        return refuse(
+            key,
+            format!("{key} is about models of agents' own; accepted with {}: no {key}", algorithm.name),
+        );
+    }
+    if config.unit.is_some_and(|unit| unit != Unit::Agent) {
+        let what = format!(
+            "privacy.unit: {} protects all of a member's data together, each of its records with them; accepted: unit = \"agent\"",
+            algorithm.name
+        );
+        return refuse("privacy.unit", what);
+    }
+    let epsilon = required(config.epsilon, "privacy.epsilon", lines)?;
+    let delta = required(config.delta, "privacy.delta", lines)?;
+    let mechanism = config.mechanism.unwrap_or(Mechanism::Gaussian);
+    if delta == 0.0 || mechanism != Mechanism::Gaussian {
+        let what = "noise that adds up along a walk is Gaussian, and has no guarantee without a delta; accepted: mechanism = \"gaussian\" with a \
+                    delta above 0 and well below 1 / agents";
+        return refuse(if delta == 0.0 { "privacy.delta" } else { "privacy.mechanism" }, what.to_owned());
+    }
+    let Some(bound) = data.feature_bound else {
+        let what = "a private task needs a public bound on the features, for its largest step; accepted: data.normalize = \"l2\" (or \"l1\"), or \
+                    data.feature-bound = a bound that is known without looking at the data";
+        return refuse("privacy", what.to_owned());
+    };
+    check_public(None, tolerance, data, graph, lines)?;
+    let clip = match (config.clip, model.loss) {
+        (Some(clip), _) => clip,
+        (None, Loss::Squared) => {
+            let what = "privacy.clip is missing, and gradients of the squared loss have no bound of their own; accepted: privacy.clip = the largest \
+                        norm of one example's gradient, chosen without the private data";
+            return refuse("privacy", what.to_owned());
+        }
+        (None, _) => reach(bound, model.intercept, mechanism, data.normalize),
+    };
+    Ok(Privacy {
+        epsilon,
+        delta,
+        mechanism,
+        unit: Unit::Agent,
+        colluders: config.colluders.unwrap_or(1),
+        pairs: Pairs::Worst,
+        contributions: config.contributions,
+        present: config.present.unwrap_or(1.0),
+        trust: config.trust.unwrap_or(Trust::Network),
+        clip,
+        updates: 1,
+        schedule: Schedule::Uniform,
+        warm: None,
+        losses: None,
+        home: None,
         accountant: config.accountant.unwrap_or(AccountantName::Tight),
         noise: config.noise.unwrap_or(NoiseKind::Idealized),
     })

@@ -4,7 +4,7 @@ use super::super::check::Lines;
 use super::super::config::{Config, PrivacyConfig};
 use super::super::{
     AccountantName, Bounds, Data, Description, GraphSource, Mechanism, NoiseKind, Pairs, Privacy, Schedule, Statistic,
-    StatisticKind, Unit, Yields, names_of,
+    StatisticKind, Trust, Unit, Yields, names_of,
 };
 use super::required;
 use crate::error::Mistake;
@@ -47,10 +47,24 @@ pub(super) fn resolve(
     if let Some((_, key, whose)) = only_for.into_iter().find(|(refused, ..)| *refused) {
         return Err(lines.mistake(key, format!("{key} is for {whose}; accepted with \"{}\": no {key}", kind.name())));
     }
+    let bins = match (kind, statistic.bins) {
+        (StatisticKind::Histogram, bins) => Some(required(bins, "statistic.bins", lines)?),
+        (_, None) => None,
+        (_, Some(_)) => {
+            let what = format!("statistic.bins is for histograms; accepted with kind = \"{}\": no bins", kind.name());
+            return Err(lines.mistake("statistic.bins", what));
+        }
+    };
+    if bins.is_some() && range.is_none() {
+        let what =
+            "statistic.range is missing, and bins are equal parts of it; accepted: statistic.range = [low, high]";
+        return Err(lines.mistake("statistic", what));
+    }
     Ok(Some(Statistic {
         kind,
         columns,
         range,
+        bins,
         agents: statistic.agents,
         rows: statistic.rows,
         positives: statistic.positives,
@@ -75,6 +89,7 @@ pub(super) fn privacy(
         (config.warm.is_some(), "privacy.warm"),
         (config.losses.is_some(), "privacy.losses"),
         (config.home.is_some(), "privacy.home"),
+        (config.trust.is_some(), "privacy.trust"),
     ];
     if let Some((_, key)) = about_models.into_iter().find(|(given, _)| *given) {
         let what = format!("{key} is for tasks that learn models; accepted with [statistic]: no {key}");
@@ -87,6 +102,12 @@ pub(super) fn privacy(
             algorithm.name
         );
         return Err(lines.mistake("privacy.pairs", what));
+    }
+    let about_walks =
+        [(config.contributions.is_some(), "privacy.contributions"), (config.present.is_some(), "privacy.present")];
+    if let Some((_, key)) = about_walks.into_iter().find(|(given, _)| *given && !algorithm.in_hops) {
+        let what = format!("{key} is for tokens that walk; accepted with {}: no {key}", algorithm.name);
+        return Err(lines.mistake(key, what));
     }
     if statistic.is_none_or(|statistic| statistic.range.is_none()) {
         let what = "statistic.range is missing, and without public bounds no noise hides a value; accepted: statistic.range = [low, high], \
@@ -118,6 +139,9 @@ pub(super) fn privacy(
         unit: config.unit.unwrap_or(Unit::Record),
         colluders: config.colluders.unwrap_or(1),
         pairs: config.pairs.unwrap_or(Pairs::Worst),
+        contributions: config.contributions,
+        present: config.present.unwrap_or(1.0),
+        trust: Trust::Network,
         clip: 1.0,
         updates: 1,
         schedule: Schedule::Uniform,

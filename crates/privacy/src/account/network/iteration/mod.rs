@@ -15,9 +15,9 @@
 use super::convert::{self, Conversion, Moments};
 use super::gaps::{Gaps, log_mass};
 use super::series::{Counted, Point, after_last, exponential};
-use super::walk::{Observer, Walk};
+use super::walk::{KnownEpsilon, Observer, Walk};
 use crate::Ledger;
-use crate::account::{Accountant, settled, within};
+use crate::account::{Accountant, within};
 
 /// Above so many contributions only local composition is computed.
 pub(super) const CONTRIBUTIONS_MAX: u64 = 2048;
@@ -34,6 +34,7 @@ pub struct Iteration {
     walk: Walk,
     gaps: Option<Gaps>,
     faces: Option<Faces>,
+    known: KnownEpsilon,
 }
 
 impl Iteration {
@@ -41,7 +42,8 @@ impl Iteration {
     pub fn new(walk: Walk) -> Self {
         let (p, r) = walk.visits();
         let gaps = (walk.contributions <= CONTRIBUTIONS_MAX).then(|| Gaps::new(p + r, walk.contributions));
-        Iteration { walk, gaps, faces: if walk.is_steady() { Faces::new(&walk) } else { None } }
+        let faces = if walk.is_steady() { Faces::new(&walk) } else { None };
+        Iteration { walk, gaps, faces, known: KnownEpsilon::default() }
     }
 
     /// Whom its guarantee is against.
@@ -100,14 +102,21 @@ pub(super) fn endless_paths(cycles: &[f64], again: f64, seen: f64) -> f64 {
 
 impl Moments for Iteration {
     fn most(&self) -> f64 {
-        self.walk.contributions as f64
+        (self.walk.contributions * self.walk.tokens) as f64
     }
 
     fn rough(&self, lambda: f64) -> f64 {
-        self.endless(lambda)
+        self.walk.tokens as f64 * self.endless(lambda)
     }
 
     fn log_moment(&self, lambda: f64) -> f64 {
+        // PRIVACY: tokens walk independently, and given their paths their costs add up.
+        self.walk.tokens as f64 * self.of_one_token(lambda)
+    }
+}
+
+impl Iteration {
+    fn of_one_token(&self, lambda: f64) -> f64 {
         if !self.walk.is_steady() {
             // M becomes 2 M - 1: `proofs/network-iteration.md`, members away.
             let endless = self.endless(lambda);
@@ -120,8 +129,7 @@ impl Moments for Iteration {
 
 impl Accountant for Iteration {
     fn epsilon(&self, ledger: &Ledger, delta: f64) -> f64 {
-        let multiplier = || self.walk.multiplier(ledger);
-        settled(ledger).unwrap_or_else(|| multiplier().map_or(f64::INFINITY, |x| self.epsilon_at(x, delta)))
+        self.walk.epsilon(ledger, |multiplier| self.known.or(multiplier, delta, || self.epsilon_at(multiplier, delta)))
     }
 }
 

@@ -3,11 +3,11 @@
 use super::super::staircase::staircase;
 use super::*;
 use crate::account::{Gaussian, Rdp, gaussian_delta};
-use crate::{Charge, Event};
+use crate::{Audience, Charge, Event};
 
 /// A walk with any probabilities of small denominators, also where everyone else observes.
 fn small(agents: u64, colluders: u64, hops: u64, contributions: u64) -> Walk {
-    Walk { agents, hops, contributions, colluders, present: 1.0, told_outcome: true }
+    Walk { agents, hops, contributions, colluders, present: 1.0, told_outcome: true, tokens: 1 }
 }
 
 const LAMBDAS: [f64; 3] = [0.1, 1.0, 2.5];
@@ -144,7 +144,8 @@ fn check_05_h_at_a_visit_probability_of_one_it_is_plain_composition() {
             let charge = Charge::new(Event::Gaussian { noise_multiplier }, contributions);
             let ledger = Ledger::from_charges([charge]).expect("valid");
             let (exact, renyi) = (Gaussian.epsilon(&ledger, 1e-6), Rdp.epsilon(&ledger, 1e-6));
-            assert_eq!(accountant.epsilon(&ledger, 1e-6), exact, "{agents} {noise_multiplier}");
+            let to_members = Ledger::from_charges([Charge { audience: Audience::OneMember, ..charge }]).expect("valid");
+            assert_eq!(accountant.epsilon(&to_members, 1e-6), exact, "{agents} {noise_multiplier}");
             let ours = accountant.epsilon_by_renyi(noise_multiplier, 1e-6);
             assert!(ours >= exact && ours <= renyi * (1.0 + 1e-5), "{agents} {noise_multiplier}: {ours} {renyi}");
         }
@@ -200,8 +201,12 @@ fn the_noise_of_the_thesis_example_is_within_the_bar() {
 #[test]
 fn a_ledger_is_read_as_the_contributions_of_the_walk() {
     let accountant = Iteration::new(Walk::new(50, 300, 4).expect("valid"));
-    let ledger = |event, count| Ledger::from_charges([Charge::new(event, count)]).expect("valid");
+    let seen = |event, count, audience| {
+        Ledger::from_charges([Charge { audience, ..Charge::new(event, count) }]).expect("valid")
+    };
+    let ledger = |event, count| seen(event, count, Audience::OneMember);
     let gaussian = Event::Gaussian { noise_multiplier: 2.0 };
+    assert_eq!(accountant.epsilon(&seen(gaussian, 1, Audience::Everyone), 1e-5), f64::INFINITY, "others see it too");
     let full = accountant.epsilon(&ledger(gaussian, 4), 1e-5);
     assert_eq!(full, accountant.epsilon_at(2.0, 1e-5));
     assert_eq!(
@@ -276,4 +281,29 @@ fn what_is_read_off_a_circle_is_never_below_the_coefficient() {
             assert!(found < truth + 0.05 * truth + 1e-6, "{walk:?} {lambda}: {found} far above {truth}");
         }
     }
+}
+
+/// The costs of independent paths add up: against the paths of both tokens.
+#[test]
+fn tokens_cost_what_all_pairs_of_their_paths_do() {
+    let walk = small(4, 2, 3, 2);
+    let two = Iteration::new(walk.with_tokens(2).expect("valid"));
+    let mut costs = Vec::new();
+    every_path(&walk, |probability, cost| costs.push((probability, cost)));
+    for lambda in LAMBDAS {
+        let pairs = costs.iter().flat_map(|a| costs.iter().map(move |b| (a.0 * b.0, a.1 + b.1)));
+        let truth = libm::log(pairs.map(|(probability, cost)| probability * libm::exp(lambda * cost)).sum());
+        let found = two.log_moment(lambda);
+        assert!(found >= truth - 1e-12 && found < truth + 0.4, "{lambda}: {found} {truth}");
+    }
+    let one = Iteration::new(Walk::new(50, 300, 4).expect("valid"));
+    let two = Iteration::new(Walk::new(50, 300, 4).and_then(|walk| walk.with_tokens(2)).expect("valid"));
+    let both = Iteration::new(Walk::new(50, 600, 8).expect("valid"));
+    let [one, two, both] = [one, two, both].map(|accountant| accountant.epsilon_at(2.0, 1e-5));
+    assert!(two > one && (two / both - 1.0).abs() < 0.25, "{one} {two} {both}");
+    let spent = Charge { audience: Audience::OneMember, ..Charge::new(Event::Gaussian { noise_multiplier: 2.0 }, 8) };
+    let ledger = Ledger::from_charges([spent]).expect("valid");
+    let accountant =
+        |tokens| Iteration::new(Walk::new(50, 300, 4).and_then(|walk| walk.with_tokens(tokens)).expect("valid"));
+    assert!(accountant(2).epsilon(&ledger, 1e-5).is_finite() && accountant(1).epsilon(&ledger, 1e-5).is_infinite());
 }

@@ -1,0 +1,315 @@
+//! Statistics by a token that walks, as their owners run them: in the simulator, and between real processes.
+
+mod support;
+
+use std::path::Path;
+use std::time::Duration;
+use support::{Peer, done, json, ports, read, refused, until, until_quiet, write};
+
+const TASK: &str = "name = \"visits\"\nalgorithm = \"walk\"\n[data]\ntrain = \"rows.csv\"\n[statistic]\nkind = \"mean\"\ncolumns = [\"x\"]\n";
+const RANGE: &str = "range = [0, 1]\n";
+const RUN: &str = "[run]\nhops = 400\n";
+const PRIVATE: &str = "[privacy]\nepsilon = 1\ndelta = 1e-6\nunit = \"agent\"\n";
+
+/// Forty agents with one value each, from 0 to 0.975.
+fn rows() -> String {
+    (0..40).fold("agent,x\n".to_owned(), |text, k| text + &format!("a{k:02},{}\n", f64::from(k) / 40.0))
+}
+
+fn place(task: &str) -> tempfile::TempDir {
+    let place = support::folder();
+    write(place.path(), "rows.csv", &rows());
+    write(place.path(), "task.toml", task);
+    place
+}
+
+#[test]
+fn a_walk_measures_means_sums_and_histograms_and_says_against_whom_it_protects() {
+    let place = place(&format!("{TASK}{RUN}"));
+    let place = place.path();
+    let exact = json(place, "measure task.toml --out exact");
+    let number =
+        |summary: &serde_json::Value, key: &str| summary[key].as_f64().unwrap_or_else(|| panic!("{key}: {summary}"));
+    // 400 visits of values with a deviation of 0.29.
+    assert!(number(&exact, "error") < 0.07 && number(&exact, "exact") == 0.4875, "{exact}");
+    assert_eq!(
+        (&exact["epsilon"], &exact["observer"], &exact["quiet"]),
+        (&"infinity".into(), &"everyone".into(), &true.into())
+    );
+
+    write(place, "private.toml", &format!("{TASK}{RANGE}{RUN}{PRIVATE}"));
+    let private = json(place, "measure private.toml --out private");
+    assert_eq!((&private["unit"], &private["observer"]), (&"agent".into(), &"any one other member".into()));
+    assert!(number(&private, "epsilon") <= 1.0 && number(&private, "epsilon") > 0.99, "{private}");
+    assert!(number(&private, "error") < 5.0 * number(&private, "error_predicted"), "{private}");
+    let ledger = read(place, "private/ledger.jsonl");
+    let header = "{\"ledger\":1,\"unit\":\"agent\",\"observer\":\"any one other member\",\"walk\":{\"members\":40,\"hops\":400,\"contributions\":12,\"colluders\":1,\"present\":1.0,\"tokens\":1,\"steps\":\"sums\"}}";
+    assert_eq!(ledger.lines().next(), Some(header));
+    let counts = ledger.lines().skip(1).map(|line| {
+        assert!(line.contains("\"one-member\"") && line.contains("\"gaussian\""), "{line}");
+        serde_json::from_str::<serde_json::Value>(line).expect("JSON")["count"].as_u64().expect("a count")
+    });
+    assert!(counts.clone().all(|count| count <= 12) && counts.clone().any(|count| count == 12), "{ledger}");
+    let again = json(place, "privacy epsilon --ledger private/ledger.jsonl --delta 1e-6");
+    assert_eq!((&again["epsilon"], &again["observer"]), (&private["epsilon"], &private["observer"]));
+    let report = read(place, "private/report.html");
+    assert!(report.contains("against any one other member, who know the path of the token"), "{report}");
+    let said = done(place, "measure private.toml --out private --force");
+    assert!(said.contains("any one other member") && said.contains("standard deviation by the formula"), "{said}");
+    let resolved = json(place, "measure private/task.toml --out resolved");
+    assert_eq!(resolved["digest"], private["digest"], "the task as resolved is the same task");
+    assert!(read(place, "private/task.toml").contains("contributions = 12"), "the default is written down");
+
+    // Noise grows with colluders and with members who may be away; several tokens cost about as much as one.
+    let noise = |name: &str, more: &str| {
+        write(
+            place,
+            &format!("{name}.toml"),
+            &format!("{TASK}{RANGE}{RUN}{PRIVATE}{more}").replace("\"mean\"", "\"sum\""),
+        );
+        json(place, &format!("measure {name}.toml --out {name}"))
+    };
+    let sum = noise("sum", "");
+    let (colluding, away) = (noise("colluding", "colluders = 5\n"), noise("away", "present = 0.5\n"));
+    assert_eq!(colluding["observer"], "at most 5 colluding members");
+    assert!(number(&colluding, "error_predicted") > 1.2 * number(&sum, "error_predicted"), "{colluding}");
+    assert!(number(&away, "error_predicted") > 1.05 * number(&sum, "error_predicted"), "{away}");
+    let three = noise("three", "[token]\ncount = 3\n");
+    let ratio = number(&three, "error_predicted") / number(&sum, "error_predicted");
+    assert!((0.9..1.2).contains(&ratio) && number(&three, "epsilon") <= 1.0, "{three}");
+    let counted = "bins = 4\nrange";
+    write(
+        place,
+        "bins.toml",
+        &format!("{TASK}{RANGE}{RUN}").replace("\"mean\"", "\"histogram\"").replace("range", counted),
+    );
+    let bins = json(place, "measure bins.toml --out bins");
+    let counts: Vec<f64> =
+        bins["estimate"].as_array().expect("a list").iter().map(|x| x.as_f64().expect("a number")).collect();
+    assert!(
+        (counts.iter().sum::<f64>() - 40.0).abs() < 1e-9
+            && bins["exact"] == serde_json::json!([10.0, 10.0, 10.0, 10.0]),
+        "{bins}"
+    );
+    assert!(read(place, "bins/estimates.csv").starts_with("agent,estimate_0,estimate_1,estimate_2,estimate_3\n"));
+    let hidden = format!("{TASK}{RANGE}{RUN}{PRIVATE}").replace("\"mean\"", "\"histogram\"").replace("range", counted);
+    write(place, "hidden.toml", &hidden);
+    let hidden = json(place, "measure hidden.toml --out hidden");
+    assert!(
+        number(&hidden, "error") < 4.0 * number(&hidden, "error_predicted") && number(&hidden, "epsilon") <= 1.0,
+        "{hidden}"
+    );
+}
+
+#[test]
+fn what_a_walk_cannot_do_is_refused_in_one_line() {
+    let private = format!("{TASK}{RANGE}{RUN}{PRIVATE}");
+    let place = place("");
+    let place = place.path();
+    for (task, says) in [
+        (TASK.to_owned() + RANGE, "run.hops is missing"),
+        (format!("{private}contributions = 0\n"), "privacy.contributions is 0; accepted: a whole number from 1"),
+        (format!("{private}colluders = 39\n"), "at most 38 may collude"),
+        (format!("{private}present = 0\n"), "privacy.present is 0"),
+        (format!("{private}present = 0.05\n"), "leave nobody to hide among"),
+        (format!("{private}mechanism = \"laplace\"\n"), "accepted: gaussian"),
+        (format!("{private}trust = \"nobody\"\n"), "privacy.trust is for tasks that learn models"),
+        (format!("{private}clip = 1\n"), "privacy.clip is for tasks that learn models"),
+        (private.replace(RANGE, ""), "statistic.range is missing"),
+        (private.replace("delta = 1e-6\n", ""), "privacy.delta is missing"),
+        (private.replace("hops = 400", "hops = 400\nrounds = 3"), "accepted with run.rounds: algorithm ="),
+        (private.replace("hops = 400", "hops = 400\nwakes-per-agent = 3"), "ends by itself after run.hops"),
+        (private.replace("hops = 400", "hops = 4000000000"), "accepted:"),
+        (
+            private.replace("\"walk\"", "\"ring\"").replace("hops = 400", "rounds = 1") + "present = 0.5\n",
+            "for tokens that walk",
+        ),
+        (private.replace("\"mean\"", "\"histogram\""), "statistic.bins is missing"),
+        (private.replace("\"mean\"", "\"histogram\"").replace("range", "bins = 1\nrange"), "statistic.bins is 1"),
+        (private.replace("range", "bins = 4\nrange"), "no bins"),
+        (private.replace("\"mean\"", "\"gini\""), "does not measure \"gini\""),
+        (format!("{TASK}{RUN}[graph]\nkind = \"ring\"\n"), "accepted: no [graph]"),
+        (format!("{private}[token]\ncount = 65\n"), "token.count is 65; accepted: a whole number from 1 to 64"),
+    ] {
+        write(place, "task.toml", &task);
+        let said = refused(place, "measure task.toml --out run");
+        assert!(said.contains(says), "{said} should say {says}");
+    }
+    write(place, "rows.csv", "agent,x\na,0.5\nb,0.25\n");
+    write(place, "task.toml", &private);
+    assert!(refused(place, "measure task.toml --out run").contains("a walk over 2 members; accepted: 3 and more"));
+}
+
+/// Twenty processes: what they find is an estimate of the same spread, and the ledger of each is that of the simulator for as many contributions.
+#[test]
+fn twenty_processes_are_charged_as_the_simulator_charges() {
+    let rows = (0..20).fold("agent,x\n".to_owned(), |text, k| text + &format!("a{k:02},{}\n", f64::from(k) / 20.0));
+    let place = place(&format!("{TASK}{RANGE}[run]\nhops = 100\n{PRIVATE}[token]\ncount = 2\n"));
+    let place = place.path();
+    write(place, "rows.csv", &rows);
+    let real = json(place, "network task.toml --out real --interval 0.05 --time-limit 80");
+    let simulated = json(place, "measure task.toml --out simulated");
+    for key in ["epsilon", "delta", "unit", "observer", "error_predicted"] {
+        assert_eq!(real[key], simulated[key], "{key}");
+    }
+    assert_eq!((&real["quiet"], real.get("exact")), (&true.into(), None), "{real}");
+    let number = |key: &str| real[key].as_f64().unwrap_or_else(|| panic!("{key}: {real}"));
+    let error = (number("estimate") - 0.475).abs();
+    assert!(error > 0.0 && error < 5.0 * number("error_predicted") && number("estimates_spread") == 0.0, "{real}");
+    let lines = |name: &str| {
+        let ledger = read(place, &format!("{name}/ledger.jsonl"));
+        let mut lines: Vec<serde_json::Value> =
+            ledger.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let header = lines.remove(0);
+        (header, lines)
+    };
+    let ((header, real), (expected, simulated)) = (lines("real"), lines("simulated"));
+    assert_eq!(header, expected);
+    let charge = |line: &serde_json::Value| {
+        let mut line = line.clone();
+        let object = line.as_object_mut().expect("an object");
+        (object.remove("agent"), object.remove("count").and_then(|count| count.as_u64()), line)
+    };
+    for line in &real {
+        let (_, count, law) = charge(line);
+        assert!(count.is_some_and(|count| count <= 6), "{line}");
+        assert_eq!(law, charge(&simulated[0]).2, "the same law, sensitivity and observer");
+    }
+    let spent = |name: &str| {
+        json(place, &format!("privacy epsilon --ledger {name}/ledger.jsonl --delta 1e-6"))["epsilon"].clone()
+    };
+    assert_eq!(spent("real"), spent("simulated"));
+}
+
+const MEMBERS: usize = 5;
+
+/// Holders are killed while the token walks: it ends, and nobody contributes beyond its bound.
+#[test]
+fn a_token_survives_holders_that_are_killed_and_come_back() {
+    let place = support::folder();
+    let place: &Path = place.path();
+    write(
+        place,
+        "task.toml",
+        &format!("{TASK}{RANGE}[run]\nhops = 60\n[privacy]\nepsilon = 5\ndelta = 1e-6\ncontributions = 9\n"),
+    );
+    let mut peers = Vec::new();
+    for (k, port) in (0..MEMBERS).zip(ports(MEMBERS)) {
+        let name = format!("m{k}");
+        write(place, &format!("{name}.csv"), &format!("agent,x\n{name},0.{k}\n"));
+        peers.push(Peer::init(place, "task.toml", &name, &format!("{name}.csv"), port, 0.05));
+    }
+    for k in 0..MEMBERS {
+        (0..MEMBERS).filter(|j| *j != k).for_each(|j| peers[k].meet(&peers[j], 1.0));
+    }
+    peers.iter_mut().for_each(Peer::start);
+    until("the token is on its way", || peers.iter().all(|peer| peer.step().is_some()));
+    for kill in 0..6 {
+        std::thread::sleep(Duration::from_millis(20 + 37 * kill as u64 % 90));
+        let victim = (2 * kill + 1) % MEMBERS;
+        peers[victim].kill();
+        peers[victim].start();
+    }
+    until_quiet(&mut peers.iter_mut().collect::<Vec<_>>());
+    let known = peers[0].status()["estimate"].clone();
+    assert!(known.is_number(), "{known}");
+    let mut all = 0;
+    for peer in &mut peers {
+        let status = peer.status();
+        assert_eq!((&status["estimate"], &status["observer"]), (&known, &"any one other member".into()), "{status}");
+        peer.stop();
+        let made = peer.step().expect("a step").ledger.releases();
+        assert!(made <= 9, "{}: {made}", peer.name);
+        all += made;
+    }
+    assert!((30..=45).contains(&all), "60 hops, of which some were beyond the bound: {all}");
+}
+
+const SGD: &str = "name = \"halves\"\nalgorithm = \"walk-sgd\"\n[data]\ntrain = \"points.csv\"\nsplit = 0.25\nnormalize = \"l2\"\n[model]\nintercept = true\nstep = 0.2\n[run]\nhops = 2000\n";
+const BUDGET: &str = "[privacy]\nepsilon = 10\ndelta = 1e-6\nclip = 0.5\n";
+
+/// Fifty agents with four points each, on two sides of a line.
+fn points() -> String {
+    let row = |k: usize| {
+        let (x, y) = ((k * 37 % 101) as f64 / 101.0 - 0.5, (k * 53 % 97) as f64 / 97.0 - 0.5);
+        format!("p{:02},{},{x:.4},{y:.4}\n", k / 4, if x - 0.5 * y > 0.05 { 1 } else { -1 })
+    };
+    (0..200).fold("agent,label,x,y\n".to_owned(), |text, k| text + &row(k))
+}
+
+#[test]
+fn one_model_is_learned_by_a_token_and_by_those_it_is_compared_with() {
+    let place = place("");
+    let place = place.path();
+    write(place, "points.csv", &points());
+    let run = |name: &str, task: &str| {
+        write(place, &format!("{name}.toml"), task);
+        json(place, &format!("train {name}.toml --out {name}"))
+    };
+    let number =
+        |summary: &serde_json::Value, key: &str| summary[key].as_f64().unwrap_or_else(|| panic!("{key}: {summary}"));
+    let exact = run("exact", SGD);
+    assert!(exact["accuracy"]["mean"].as_f64().is_some_and(|right| right > 0.9), "{exact}");
+    assert!(number(&exact, "objective") < 0.4 && exact["holders"] == 50, "{exact}");
+    assert_eq!(read(place, "exact/model.csv").lines().next(), Some("x,y,intercept"));
+    let network = run("network", &format!("{SGD}{BUDGET}"));
+    assert_eq!((&network["observer"], &network["unit"]), (&"any one other member".into(), &"agent".into()));
+    let local = run("local", &format!("{SGD}{BUDGET}trust = \"nobody\"\n"));
+    let central = run("central", &format!("{SGD}{BUDGET}trust = \"curator\"\n"));
+    assert_eq!(
+        (&local["observer"], &central["observer"]),
+        (&"everyone".into(), &"everyone but a trusted curator".into())
+    );
+    for summary in [&network, &local, &central] {
+        assert!(number(summary, "epsilon") <= 10.0 && number(summary, "epsilon") > 9.9, "{summary}");
+    }
+    for (name, summary) in [("network", &network), ("local", &local), ("central", &central)] {
+        let again = json(place, &format!("privacy epsilon --ledger {name}/ledger.jsonl --delta 1e-6"));
+        assert_eq!((&again["epsilon"], &again["observer"]), (&summary["epsilon"], &summary["observer"]), "{name}");
+        let resolved = json(place, &format!("train {name}/task.toml --out {name}-again"));
+        assert_eq!(resolved["digest"], summary["digest"], "{name}: the task as resolved is the same task");
+    }
+    // sigma / sensitivity: the curator needs least, and nobody's trust most.
+    let noise = |name: &str| {
+        let ledger = read(place, &format!("{name}/ledger.jsonl"));
+        let line: serde_json::Value = serde_json::from_str(ledger.lines().last().expect("a charge")).expect("JSON");
+        line["noise_multiplier"].as_f64().expect("a number")
+    };
+    assert!(noise("central") < noise("network") && noise("network") < noise("local"));
+}
+
+#[test]
+fn what_descent_by_a_token_cannot_do_is_refused_in_one_line() {
+    let place = place("");
+    let place = place.path();
+    write(place, "points.csv", &points());
+    let private = format!("{SGD}{BUDGET}");
+    for (task, says) in [
+        (SGD.replace("step = 0.2\n", ""), "model.step is missing"),
+        (private.replace("step = 0.2", "step = 4.5"), "beyond which a step is no contraction"),
+        (private.replace("step = 0.2", "step = { first = 1.0 }"), "model.step is"),
+        (private.replace("intercept = true", "intercept = true\nloss = \"hinge\""), "has no gradient at its kink"),
+        (
+            private.replace("intercept = true", "loss = \"squared\"").replace("clip = 0.5\n", ""),
+            "privacy.clip is missing",
+        ),
+        (private.replace("clip = 0.5", "clip = 0"), "privacy.clip is 0"),
+        (private.replace("normalize = \"l2\"\n", ""), "needs a public bound on the features"),
+        (format!("{private}unit = \"record\"\n"), "accepted: unit = \"agent\""),
+        (format!("{private}updates = 3\n"), "accepted with walk-sgd: no privacy.updates"),
+        (format!("{private}mechanism = \"laplace\"\n"), "accepted: mechanism = \"gaussian\""),
+        (format!("{private}colluders = 49\n"), "at most 48 may collude"),
+        (format!("{private}colluders = 2\ntrust = \"nobody\"\n"), "accepted with privacy.trust: neither"),
+        (private.replace("intercept = true", "trade-off = 2"), "learns one for all"),
+        (private.replace("intercept = true", "regularization = \"1/m\""), "accepted: a number"),
+        (private.replace("[model]", "[graph]\nkind = \"ring\"\n[model]"), "accepted: no [graph]"),
+        (
+            private.replace("walk-sgd", "coordinate-descent").replace("hops = 2000", "seed = 1"),
+            "model.step is about gradient steps",
+        ),
+    ] {
+        write(place, "task.toml", &task);
+        let said = refused(place, "train task.toml --out run");
+        assert!(said.contains(says), "{said} should say {says}");
+    }
+}

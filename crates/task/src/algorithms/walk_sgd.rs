@@ -1,0 +1,132 @@
+//! Stochastic gradient descent by a token that walks over the complete graph (Cyffers and Bellet 2022): one model for all, private against other members, and the
+//! same with a trusted curator, or with nobody to trust, to compare with.
+
+use super::walk::{self, check_path};
+use super::{Access, Visitor};
+use crate::error::Mistake;
+use crate::loaded::Loaded;
+use crate::task::{Description, Leaves, Observer, Privacy, Refusal, Sizes, Steps, Task, Trust, Yields};
+use sottovoce_algorithms::token::walk::{Beyond, State, Walk, WalkConfig};
+use sottovoce_algorithms::token::walk_sgd::{BadGradient, Gradient, GradientConfig};
+use sottovoce_algorithms::{Problem, Regularization};
+use sottovoce_privacy::calibrate::Uncalibrated;
+use sottovoce_privacy::network::Sampled;
+use sottovoce_privacy::{Plan, Track};
+
+/// What everybody may ask about it.
+pub const DESCRIPTION: Description = Description {
+    name: "walk-sgd",
+    sentence: "nothing: when a token comes it takes a gradient step, with `[privacy]` and noise, and passes it on to anyone",
+    yields: Yields::OneModel,
+    leaves: Leaves::Token,
+    everyone: true,
+    in_hops: true,
+    takes_steps: true,
+    keys: walk::KEYS,
+    own_defaults: walk::DESCRIPTION.own_defaults,
+    on_peers: Some(|task| match trust(task) {
+        Trust::Curator => Some(
+            "privacy.trust = \"curator\" puts everybody's data in one place, which no peer is; accepted for peers: \"network\", \"nobody\"",
+        ),
+        _ => None,
+    }),
+    check,
+    observer,
+    complete: |task, graph| walk::complete(task, graph.agents()),
+    plan,
+    ..Description::PLAIN
+};
+
+fn trust(task: &Task) -> Trust {
+    task.privacy.map_or(Trust::Network, |privacy| privacy.trust)
+}
+
+fn observer(task: &Task, agents: usize) -> Observer {
+    match trust(task) {
+        Trust::Network => walk::observer(task, agents, Steps::Contractions),
+        Trust::Nobody => Observer::Everyone,
+        Trust::Curator => {
+            let (hops, _) = walk::of_each(task, agents);
+            let hops = hops.saturating_mul(walk::tokens(task).into());
+            Sampled::new(agents as u64, hops).map_or(Observer::Everyone, Observer::Curator)
+        }
+    }
+}
+
+/// Contributions with the least noise that keeps the budget.
+fn plan(task: &Task, privacy: &Privacy, problem: &Problem) -> Result<Plan, Uncalibrated> {
+    let observer = observer(task, problem.agents());
+    let (epsilon, delta, accountant) = (privacy.epsilon, privacy.delta, observer.accountant(privacy.accountant));
+    let (_, contributions) = walk::of_each(task, problem.agents());
+    let all = contributions as usize * walk::tokens(task) as usize;
+    match observer {
+        Observer::Curator(sampled) => {
+            let noise = sampled.noise_multiplier(epsilon, delta).ok_or(Uncalibrated::OutOfReach)?;
+            let steps = vec![privacy.event(noise); sampled.hops() as usize];
+            Plan::new(steps, epsilon, delta, &*accountant).map_err(|_| Uncalibrated::OutOfReach)
+        }
+        Observer::Everyone => {
+            Plan::with_least_noise(|noise| vec![privacy.event(noise); all], epsilon, delta, &*accountant)
+        }
+        _ => walk::plan(task, privacy, problem, Steps::Contractions),
+    }
+}
+
+/// The way of the token of a task whose plan is known.
+fn config(task: &Task, plan: Option<&Plan>, members: usize) -> WalkConfig {
+    let network = walk::config(task, plan, members);
+    let law = |track| plan.and_then(|plan| plan.track(track).first().copied());
+    match trust(task) {
+        Trust::Network => network,
+        Trust::Nobody => {
+            WalkConfig { track: Track::Models, law: law(Track::Models), beyond: Beyond::Untouched, ..network }
+        }
+        // Whoever is drawn contributes, however often.
+        Trust::Curator => WalkConfig { track: Track::Models, law: law(Track::Models), contributions: None, ..network },
+    }
+}
+
+fn gradient(task: &Task, dimension: usize) -> Result<Gradient, BadGradient> {
+    Gradient::new(GradientConfig {
+        dimension,
+        loss: task.model.loss,
+        step: task.model.step.unwrap_or(f64::NAN),
+        radius: task.model.radius,
+        regularization: match task.model.regularization {
+            Regularization::Constant(lambda) => lambda,
+            Regularization::OneOverPoints => 0.0,
+        },
+        clip: task.privacy.map(|privacy| privacy.clip),
+        bound: task.privacy.map(|privacy| privacy.feature_bound(task)),
+    })
+}
+
+fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
+    if task.model.regularization == Regularization::OneOverPoints {
+        let what = "model.regularization is \"1/m\", and one model for all has no m; accepted: a number";
+        return Some(("model.regularization", what.to_owned()));
+    }
+    if let Err(error) = gradient(task, 1) {
+        let key = match error {
+            BadGradient::Hinge => "model.loss",
+            BadGradient::Step { .. } => "model.step",
+            _ => "model",
+        };
+        return Some((key, format!("{key}: {error}")));
+    }
+    let colluding = task.privacy.filter(|privacy| privacy.trust != Trust::Network);
+    if colluding.is_some_and(|privacy| privacy.colluders != 1 || privacy.present != 1.0) {
+        let what = "privacy.colluders and privacy.present are about members who see the token; accepted with privacy.trust: neither";
+        return Some(("privacy.trust", what.to_owned()));
+    }
+    check_path(task, sizes)
+}
+
+pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
+    let (task, members) = (&loaded.task, loaded.names.len());
+    let refused = |what: String| Mistake::file(&task.source, what);
+    let config = config(task, loaded.plan.as_deref(), members);
+    let gradient = gradient(task, loaded.problem.dimension()).map_err(|error| refused(error.to_string()))?;
+    let walk = Walk::new(config, gradient).map_err(|error| refused(error.to_string()))?;
+    Ok(visitor.visit(&walk, Access { knows: Some(State::knows), ..Access::to_points() }))
+}
