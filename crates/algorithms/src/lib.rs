@@ -21,6 +21,7 @@ pub mod personal;
 mod problem;
 pub mod reference;
 mod saved;
+pub mod servers;
 pub mod stumps;
 mod survey;
 #[cfg(test)]
