@@ -74,4 +74,6 @@ pub(crate) fn are_neighbours(peers: Peers<'_>, ids: impl Iterator<Item = PeerId>
 }
 
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;
