@@ -220,7 +220,7 @@ fn steps(case: Case, history: History) -> Option<Table> {
     let epoch = table.states[issuer.index()].held().0;
     assert_eq!((epoch.count, epoch.hop), (1, hop + 1));
     loop {
-        if table.read(|letter, _, to| !is_old(letter, epoch) && !(gone && to == missing)) {
+        if table.read(|letter, _, to| !(is_old(letter, epoch) || gone && to == missing)) {
             continue;
         }
         let stuck = |state: &State| state.waits_for().is_some_and(|sent| table.ring.position(sent.hop) == missing);
@@ -289,8 +289,9 @@ fn scale(event: Event) -> f64 {
 /// What a charge covers: of Gaussian noise mu^2, of Laplace noise epsilon; 1 for the noise of a hop.
 fn paid(charge: &sottovoce_privacy::Charge) -> f64 {
     assert_eq!(charge.audience, Audience::OneMember);
-    let power = if matches!(charge.event, Event::Gaussian { .. }) { 2 } else { 1 };
-    charge.count as f64 / scale(charge.event).powi(power)
+    let scale = scale(charge.event);
+    let once = if matches!(charge.event, Event::Gaussian { .. }) { scale * scale } else { scale };
+    charge.count as f64 / once
 }
 
 /// What a reader was sent: noises that are not its own, each in units of its own loudness, and how far it moves when the member's contributions do, made orthogonal one by one.
@@ -406,11 +407,9 @@ fn no_member_sees_more_of_another_than_its_ledger_says_whoever_is_passed_over_wh
             }
         }
     }
-    println!(
-        "{histories} histories, {views} views: at most {:.3} of what is paid for, {:.3} with noise by all, {:.3} with Laplace noise",
-        most[0], most[1], most[2]
-    );
-    assert!(histories > 5_000, "{histories}");
+    // One and a half of the two that are paid for: where both the member itself and who made the noise were passed over there are two tokens more.
+    assert!(most.iter().all(|most| *most > 0.74), "{most:?} of what is paid for, in {views} views");
+    assert!(histories > 10_000, "{histories}");
 }
 
 /// Letters in any order, and alarms that ring for no reason, as often as they like.
@@ -442,6 +441,6 @@ fn no_member_sees_more_of_another_than_its_ledger_says_in_any_storm() {
         reissues += table.states.iter().map(|state| state.reissues).sum::<u32>();
         most = most.max(ratio);
     }
-    println!("{storms} storms with {reissues} reissues: at most {most:.3} of what is paid for");
     assert!(storms > 1_000 && reissues > 2 * storms, "{storms} {reissues}");
+    assert!(most > 0.999, "the bound is reached: {most}");
 }
