@@ -216,6 +216,47 @@ fn gossip_of_2000_members_takes_at_most_half_a_minute() {
     within_half_a_minute("gossip", |graph| rows(graph.members(), |observer| graph.exposure(&[observer], 12)));
 }
 
+/// As many products and sums as orthogonalizing 73 vectors of 2,000 numbers takes, without anything around them: each vector against all before it.
+fn bare_loop(vectors: &mut [Vec<f64>]) -> f64 {
+    for k in 1..vectors.len() {
+        let (before, rest) = vectors.split_at_mut(k);
+        for other in before.iter() {
+            let part: f64 = rest[0].iter().zip(other).map(|(x, v)| x * v).sum();
+            rest[0].iter_mut().zip(other).for_each(|(x, v)| *x -= 1e-6 * part * v);
+        }
+    }
+    vectors.iter().map(|vector| vector[0]).sum()
+}
+
+/// One row of a matrix of pairs against the bare loop, on one processor.
+#[test]
+#[ignore = "a ratio of times: cargo xtask soak"]
+fn a_row_of_pairs_takes_no_longer_than_a_bare_loop() {
+    let graph = large_graph(2000, 5);
+    let time = |work: &mut dyn FnMut() -> f64| {
+        let start = std::time::Instant::now();
+        let sum: f64 = (0..20).map(|_| work()).sum();
+        (start.elapsed().as_secs_f64() / 20.0, sum)
+    };
+    let mut draws = Draws(ChaCha8Rng::seed_from_u64(8));
+    let mut vectors: Vec<Vec<f64>> = (0..73).map(|_| (0..2000).map(|_| draws.normal()).collect()).collect();
+    // The best of several, so that whatever else the machine does counts little.
+    let (mut row, mut bare) = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..5 {
+        let mut observer = 0;
+        row = row.min(
+            time(&mut || {
+                observer += 97;
+                graph.exposure(&[observer % 2000], 12)[0]
+            })
+            .0,
+        );
+        bare = bare.min(time(&mut || bare_loop(&mut vectors)).0);
+    }
+    println!("a row {:.2} ms, a bare loop {:.2} ms: {:.2}", 1e3 * row, 1e3 * bare, row / bare);
+    assert!(row <= bare, "{row} {bare}");
+}
+
 #[test]
 #[ignore = "seconds on two processors that are free: cargo xtask soak"]
 fn the_papers_formula_for_2000_members_takes_at_most_half_a_minute() {

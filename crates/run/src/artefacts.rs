@@ -166,7 +166,6 @@ pub const ALL: &[Artefact] = &[
     one(NetworkRevealed, "model.csv", File, Released, Yes, "the model, where all learn one"),
     one(NetworkRevealed, "home.csv", File, ExactData, No, "home models"),
     one(NetworkRevealed, "edges.csv", File, Released, Yes, "the learned graph"),
-    one(NetworkRevealed, "pairs.csv", File, PublicFacts, Yes, "what each learns of each"),
     one(NetworkRevealed, "metrics.csv", File, ExactData, No, "counters; objective and score at the end"),
     one(NetworkRevealed, "ledger.jsonl", File, PublicFacts, Yes, "charges"),
     one(NetworkRevealed, "summary.json", File, ExactData, No, "objective and scores; its digest holds no data"),

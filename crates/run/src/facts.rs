@@ -112,7 +112,10 @@ impl PublicFacts {
             plan_in_words: outlook(loaded).map(|outlook| outlook.plan_in_words()),
             epsilon_planned: loaded.plan.as_ref().map(|plan| plan.epsilon()),
             releases: loaded.plan.as_ref().map(|plan| plan.releases()),
-            warnings: loaded.task.privacy.map_or(Vec::new(), |privacy| private::warnings(&privacy, problem)),
+            warnings: loaded.task.privacy.map_or(Vec::new(), |privacy| {
+                let worst = loaded.plan.as_ref().map(|plan| plan.epsilon());
+                [private::warnings(&privacy, problem), private::warning_of_pairs(&privacy, worst)].concat()
+            }),
             advice: loaded.warning(),
             seed: loaded.task.run.seed,
             task: loaded.task.to_toml(),

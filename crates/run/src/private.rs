@@ -8,7 +8,7 @@ use sottovoce_report::plot::number;
 use sottovoce_task::algorithms::coordinate_descent::private_descent;
 use sottovoce_task::error::Mistake;
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::{AccountantName, Leaves, NoiseKind, Observer, Privacy, Unit};
+use sottovoce_task::task::{AccountantName, Leaves, NoiseKind, Observer, Pairs, Privacy, Unit};
 use std::sync::Arc;
 
 /// The gate of an agent: unplanned without `[privacy]`; with it the plan, or an empty one where there is nothing to tell.
@@ -91,6 +91,20 @@ const DELTA_LARGE: f64 = 0.01;
 
 /// A delta within this factor of 1/m is near it.
 const NEAR: f64 = 10.0;
+
+/// What a careful reader should know about a budget that is kept on the mean over pairs of members, the worst of which has this much.
+pub fn warning_of_pairs(privacy: &Privacy, worst: Option<f64>) -> Vec<String> {
+    let worst = worst.filter(|_| privacy.pairs == Pairs::Mean);
+    let warning = |worst: f64| {
+        format!(
+            "epsilon = {} is a mean over pairs of members: two neighbours, and everyone together, have epsilon = {} of each other's data. \
+             Choose pairs = \"worst\" to protect them too.",
+            number::bound(privacy.epsilon),
+            number::bound(worst)
+        )
+    };
+    worst.map(warning).into_iter().collect()
+}
 
 /// What a careful reader should know about a task's budget. Nothing is refused for it: simulations of papers are entitled to large budgets.
 /// All of it follows from the task and from numbers of points, which are public.

@@ -87,7 +87,11 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Halt> {
     }
     let budget = budget_folder(&task, arguments)?;
     // Of either kind of run: one is replaced by the other.
-    let folder = Folder::begin(&arguments.out.out, arguments.out.force, &names(Command::NetworkRevealed))?;
+    let folder = Folder::begin(
+        &arguments.out.out,
+        arguments.out.force,
+        &[names(Command::Network), names(Command::NetworkRevealed)].concat(),
+    )?;
     let mut loaded = load(&task)?;
     check_task(&loaded.task)?;
     if let Some(k) = (0..loaded.names.len()).find(|&k| loaded.problem.graph.peers(peer_id(k)).is_empty()) {

@@ -40,7 +40,8 @@ fn error(report: &Report, along: Along) -> Option<Picture> {
             Some((x, sample.error_mean?, sample.error_std.unwrap_or(0.0)))
         })
         .collect();
-    let reach = points.last().map(|point| point.0).filter(|reach| *reach > 0.0)?;
+    // One point, where agents know nothing before the end, shows nothing.
+    let reach = points.last().filter(|_| points.len() > 1).map(|point| point.0).filter(|reach| *reach > 0.0)?;
     let positive = || points.iter().map(|point| point.1).filter(|error| *error > 0.0 && error.is_finite());
     positive().next()?;
     let (title, label) = match along {
@@ -133,17 +134,19 @@ fn estimates(report: &Report) -> Option<Picture> {
 /// What is learned of a member by another, by how far they are apart.
 fn by_distance(report: &Report) -> Option<Picture> {
     let pairs = report.pairs.as_ref()?;
-    let farthest = pairs.distances.last()?.distance as f64;
+    // Beyond the last that learn anything there is one more, to show that.
+    let last = pairs.distances.iter().rfind(|at| at.most > 0.0)?.distance;
+    let shown = || pairs.distances.iter().filter(move |at| at.pairs > 0 && at.distance <= last + 1);
+    let farthest = shown().map(|at| at.distance).max()? as f64;
     let (x, y) = (Axis::linear(0.0, farthest + 1.0), Axis::from_zero(pairs.worst));
     let mut chart = Chart::new(
         "Epsilon by distance",
         (x, "edges between the two members of a pair"),
         (y, "epsilon of what one learns of the other"),
     );
-    let all = || pairs.distances.iter().filter(|at| at.pairs > 0);
     let ink = Ink::Series(0);
-    chart.band(ink, &all().map(|at| (at.distance as f64, at.least, at.most)).collect::<Vec<_>>());
-    chart.line(None, ink, Stroke::Strong, &all().map(|at| (at.distance as f64, at.mean)).collect::<Vec<_>>());
+    chart.band(ink, &shown().map(|at| (at.distance as f64, at.least, at.most)).collect::<Vec<_>>());
+    chart.line(None, ink, Stroke::Strong, &shown().map(|at| (at.distance as f64, at.mean)).collect::<Vec<_>>());
     let dot = |at: &AtDistance| Dot {
         x: at.distance as f64,
         y: at.mean,
@@ -156,9 +159,10 @@ fn by_distance(report: &Report) -> Option<Picture> {
             count(at.pairs)
         )),
     };
-    chart.dots("mean of all pairs at this distance", ink, false, all().map(dot).collect());
+    chart.dots("mean of all pairs at this distance", ink, false, shown().map(dot).collect());
     chart.level("mean of all pairs", Ink::Series(1), Stroke::Dotted, pairs.mean);
     let caption = "What a member learns of another, by how many edges lie between them: a dot is the mean of all ordered pairs at that distance, \
-                   and the band reaches from the least to the largest of them. Neighbours are sent the noisy value itself.";
+                   and the band reaches from the least to the largest of them. Neighbours are sent the noisy value itself; further apart than \
+                   the rounds reach nobody learns anything.";
     Some(Picture::new("epsilon-by-distance", caption.to_owned(), &chart.scene(WIDTH, HEIGHT)))
 }

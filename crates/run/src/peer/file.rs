@@ -43,7 +43,7 @@ pub const KEYS: &[Key] = &[
     key("mdns", Kind::Switch, "`false`", "Whether to look for neighbours in the local network, and to be found there."),
     key("relays", Kind::Texts, "none", "Relays through which this peer can be reached, like `/dns/relay.example.org/tcp/4001/p2p/<its id>`."),
     key("serve-relay", Kind::Switch, "`false`", "Whether to be a relay for others, within small limits; needs listed-only = false."),
-    key("witnesses", Kind::Integer(1, COUNT), "1; all with [privacy] and a learned graph or a ring", "How many neighbours must tell what they saw before anything new is said; all, where there are fewer."),
+    key("witnesses", Kind::Integer(1, COUNT), "1; all with [privacy] and a learned graph, a ring or gossip in rounds", "How many neighbours must tell what they saw before anything new is said; all, where there are fewer."),
     key("pull-limit", Kind::Number(ABOVE_0), "none", "How far from this peer's model a neighbour's counts; what is further away is moved to that distance. Only for algorithms that post."),
     key("neighbours", Kind::Tables, "none", "Those to learn with, one `[[neighbours]]` each. Both sides must list each other, with the same weight. Where the graph is learned, and on a ring: all other members."),
     key("neighbours.agent", Kind::Text, "required", "The neighbour's name."),

@@ -30,6 +30,8 @@ const NEW: f64 = 1e-12;
 /// What orthogonal projections round: altogether, and of a direction as a part of its vector.
 const ROUNDING: f64 = 1e-11;
 const DOUBT: f64 = 1e-14;
+/// A vector of which less than this is left is taken from the span once more.
+const NEARLY_OLD: f64 = 1e-2;
 
 impl Gossip {
     /// The matrix with these weights between pairs of members; the rest of each row's sum of one is its diagonal.
@@ -103,11 +105,15 @@ impl Gossip {
         let mut distances = vec![None; self.members()];
         let mut front: Vec<usize> = from.to_vec();
         for distance in 0.. {
-            front.retain(|&member| distances[member].is_none());
+            // Each is taken once, however many ways lead to it.
+            front.retain(|&member| {
+                let is_new = distances[member].is_none();
+                distances[member] = distances[member].or(Some(distance));
+                is_new
+            });
             if front.is_empty() {
                 break;
             }
-            front.iter().for_each(|&member| distances[member] = Some(distance));
             front = front.iter().flat_map(|&member| self.neighbours(member)).collect();
         }
         distances
@@ -133,16 +139,16 @@ impl Gossip {
         }
         // S_{t+1} = S_t + W (what was new in S_t)
         let (mut before, mut new) = (0, 0..basis.len());
-        let mut candidate = vec![0.0; members];
         for _ in 1..rounds {
             if new.is_empty() || basis.len() == members {
                 break;
             }
             let start = basis.len();
-            for index in new.clone() {
-                self.times(basis.vector(index), &mut candidate);
-                basis.extend(&mut candidate, before);
+            let mut candidates = vec![0.0; new.len() * members];
+            for (index, candidate) in new.clone().zip(candidates.chunks_exact_mut(members)) {
+                self.times(basis.vector(index), candidate);
             }
+            basis.extend(&mut candidates, before);
             (before, new) = (new.start, start..basis.len());
         }
         basis.projections()
@@ -173,25 +179,32 @@ impl Basis {
         &self.vectors[index * self.members..(index + 1) * self.members]
     }
 
-    /// Takes up what is new in a vector. In exact arithmetic it is orthogonal to everything before `recent`.
-    fn extend(&mut self, candidate: &mut [f64], recent: usize) {
-        let size = norm(candidate);
-        let members = self.members;
+    /// Takes up what is new in some vectors. In exact arithmetic they are orthogonal to everything before `recent`.
+    fn extend(&mut self, candidates: &mut [f64], recent: usize) {
+        let (members, old) = (self.members, self.vectors.len());
+        let sizes: Vec<f64> = candidates.chunks_exact(members).map(norm).collect();
         // Twice is enough (Giraud, Langou and Rozloznik 2005): first what is large, then everything.
-        for from in [recent, 0] {
-            for some in self.vectors[from * members..].chunks(SIDE_BY_SIDE * members) {
-                project_out(candidate, some);
-            }
+        for from in [recent * members, 0] {
+            project_out(candidates, &self.vectors[from..], members);
         }
-        let rest = norm(candidate);
-        if rest > NEW * size && self.len() < members {
-            // A direction that is a small rest of its vector is known as much less well.
-            let doubt = DOUBT * size / rest;
-            for (square, x) in self.squares.iter_mut().zip(candidate.iter()).filter(|(_, x)| **x != 0.0) {
-                let most = x.abs() / rest + doubt;
-                *square += most * most;
+        for (candidate, size) in candidates.chunks_exact_mut(members).zip(sizes) {
+            for _ in 0..2 {
+                project_out(candidate, &self.vectors[old..], members);
             }
-            self.vectors.extend(candidate.iter().map(|x| x / rest));
+            // What is mostly in the span of the vectors beside it has lost digits against all others.
+            if norm(candidate) < NEARLY_OLD * size {
+                project_out(candidate, &self.vectors, members);
+            }
+            let rest = norm(candidate);
+            if rest > NEW * size && self.len() < members {
+                // A direction that is a small rest of its vector is known as much less well.
+                let doubt = DOUBT * size / rest;
+                for (square, x) in self.squares.iter_mut().zip(candidate.iter()).filter(|(_, x)| **x != 0.0) {
+                    let most = x.abs() / rest + doubt;
+                    *square += most * most;
+                }
+                self.vectors.extend(candidate.iter().map(|x| x / rest));
+            }
         }
     }
 
@@ -202,37 +215,62 @@ impl Basis {
     }
 }
 
-/// Vectors that are looked at side by side, so that the candidate is read once for all of them.
+/// Basis vectors, and candidates, that are looked at side by side, so that each number is read once for several products.
 const SIDE_BY_SIDE: usize = 4;
+const PAIR: usize = 2;
 
-/// Takes from a candidate its part in the span of at most [`SIDE_BY_SIDE`] orthonormal vectors.
-fn project_out(candidate: &mut [f64], vectors: &[f64]) {
-    let members = candidate.len();
+/// Takes from candidates their parts in the span of orthonormal vectors.
+fn project_out(candidates: &mut [f64], vectors: &[f64], members: usize) {
+    let mut pairs = candidates.chunks_exact_mut(PAIR * members);
+    for pair in &mut pairs {
+        let (one, other) = pair.split_at_mut(members);
+        for some in vectors.chunks(SIDE_BY_SIDE * members) {
+            project_out_pair([one, other], some, members);
+        }
+    }
+    let last = pairs.into_remainder();
+    if !last.is_empty() {
+        // Beside a candidate of zeros, of which nothing is in any span.
+        let mut nothing = vec![0.0; members];
+        for some in vectors.chunks(SIDE_BY_SIDE * members) {
+            project_out_pair([last, &mut nothing], some, members);
+        }
+    }
+}
+
+/// Takes from two candidates their parts in the span of at most [`SIDE_BY_SIDE`] orthonormal vectors.
+fn project_out_pair(candidates: [&mut [f64]; PAIR], vectors: &[f64], members: usize) {
+    let [one, other] = candidates;
     let mut each = vectors.chunks_exact(members);
     let (Some(a), Some(b), Some(c), Some(d)) = (each.next(), each.next(), each.next(), each.next()) else {
         for vector in vectors.chunks_exact(members) {
-            let part: f64 = candidate.iter().zip(vector).map(|(x, v)| x * v).sum();
-            candidate.iter_mut().zip(vector).for_each(|(x, v)| *x -= part * v);
+            for candidate in [&mut *one, &mut *other] {
+                let part: f64 = candidate.iter().zip(vector).map(|(x, v)| x * v).sum();
+                candidate.iter_mut().zip(vector).for_each(|(x, v)| *x -= part * v);
+            }
         }
         return;
     };
-    let mut parts = [[0.0; 2]; SIDE_BY_SIDE];
-    let mut add = |lane: usize, index: usize, x: f64| {
-        for (part, vector) in parts.iter_mut().zip([a, b, c, d]) {
-            part[lane] += x * vector[index];
+    let (one, other, rows) = (&mut one[..members], &mut other[..members], [a, b, c, d].map(|row| &row[..members]));
+    let mut parts = [[[0.0; 2]; PAIR]; SIDE_BY_SIDE];
+    let mut add = |lane: usize, index: usize| {
+        for (parts, row) in parts.iter_mut().zip(rows) {
+            parts[0][lane] += one[index] * row[index];
+            parts[1][lane] += other[index] * row[index];
         }
     };
-    for (pair, x) in candidate.chunks_exact(2).enumerate() {
-        add(0, 2 * pair, x[0]);
-        add(1, 2 * pair + 1, x[1]);
+    for pair in 0..members / 2 {
+        add(0, 2 * pair);
+        add(1, 2 * pair + 1);
     }
     if members % 2 == 1 {
-        add(0, members - 1, candidate[members - 1]);
+        add(0, members - 1);
     }
-    let [a_part, b_part, c_part, d_part] = parts.map(|[even, odd]| even + odd);
-    let vectors = a.iter().zip(b).zip(c.iter().zip(d));
-    for (x, ((a, b), (c, d))) in candidate.iter_mut().zip(vectors) {
-        *x -= (a_part * a + b_part * b) + (c_part * c + d_part * d);
+    let [a, b, c, d] = parts.map(|parts| parts.map(|[even, odd]| even + odd));
+    for index in 0..members {
+        let [va, vb, vc, vd] = rows.map(|row| row[index]);
+        one[index] -= (a[0] * va + b[0] * vb) + (c[0] * vc + d[0] * vd);
+        other[index] -= (a[1] * va + b[1] * vb) + (c[1] * vc + d[1] * vd);
     }
 }
 

@@ -38,6 +38,20 @@ pub struct WorstAndMean {
     pub mean: f64,
 }
 
+impl WorstAndMean {
+    /// Of a matrix of epsilons, whose entries of a member against itself do not count.
+    pub fn of(matrix: &[Vec<f64>]) -> Self {
+        let entries = matrix
+            .iter()
+            .enumerate()
+            .flat_map(|(member, row)| row.iter().enumerate().map(move |entry| (member, entry)));
+        let others = entries.filter(|(member, (other, _))| member != other).map(|(_, (_, epsilon))| *epsilon);
+        let (worst, sum, pairs) = others
+            .fold((0.0f64, 0.0, 0u64), |(worst, sum, pairs), epsilon| (worst.max(epsilon), sum + epsilon, pairs + 1));
+        WorstAndMean { worst, mean: widen(sum / (pairs as f64).max(1.0), 1e-12) }
+    }
+}
+
 impl Gossip {
     /// One row of a matrix of pairs, rounded up: what `observer` learns of each source in so many rounds. One row of [`PAIRS_MEMBERS_MAX`] members takes some
     /// milliseconds at most.

@@ -1,6 +1,7 @@
 //! Walks over graphs against every path of small ones, and against dense matrices.
 
 use super::super::{
+    graph::WorstAndMean,
     iteration::Iteration,
     staircase::staircase,
     testing::{dense, random_graph},
@@ -130,4 +131,37 @@ fn laws_of_all_pairs_are_those_of_dense_matrices_on_50_graphs() {
             }
         }
     }
+}
+
+/// Noise for the worst pair and for the mean: it keeps the budget, less of it does not, and the mean needs less.
+#[test]
+fn noise_of_a_walk_is_the_least_that_keeps_the_worst_pair_or_the_mean() {
+    let ring: Vec<(usize, usize)> = (0..40).map(|k| (k, (k + 1) % 40)).collect();
+    let chords: Vec<(usize, usize)> = (0..20).map(|k| (k, k + 20)).collect();
+    let graph = Gossip::metropolis(40, &[ring, chords].concat()).expect("valid");
+    let (contributions, delta) = (4, 1e-6);
+    let matrix = |pairs: &GraphPairs<'_>| (0..40).map(|source| pairs.row(source)).collect::<Vec<_>>();
+    let both =
+        |noise: f64| WorstAndMean::of(&matrix(&GraphPairs::new(&graph, contributions, noise, delta).expect("valid")));
+    let local = crate::calibrate::noise_multiplier(
+        crate::calibrate::NoiseKind::Gaussian,
+        1.0,
+        delta,
+        contributions,
+        &crate::Gaussian,
+    );
+    let find = |of: fn(WorstAndMean) -> f64| {
+        let found = GraphPairs::noise_multiplier(&graph, contributions, (1.0, delta), of, matrix);
+        found.expect("a graph").expect("in range")
+    };
+    let (worst, mean) = (find(|both| both.worst), find(|both| both.mean));
+    assert!(both(worst).worst <= 1.0 && both(0.985 * worst).worst > 1.0, "{worst}: {:?}", both(worst));
+    assert!(both(mean).mean <= 1.0 && both(0.985 * mean).mean > 1.0, "{mean}: {:?}", both(mean));
+    assert!(mean < 0.95 * worst && worst <= local.expect("in range"), "{mean} {worst}");
+    for (epsilon, delta) in [(0.0, 1e-6), (1.0, 0.0), (1.0, 1.0), (f64::NAN, 0.1)] {
+        let none = GraphPairs::noise_multiplier(&graph, contributions, (epsilon, delta), |both| both.mean, matrix);
+        assert_eq!(none.expect("a graph"), None, "{epsilon} {delta}");
+    }
+    let cut = Gossip::metropolis(4, &[(0, 1), (2, 3)]).expect("valid");
+    assert!(GraphPairs::noise_multiplier(&cut, 1, (1.0, 1e-6), |both| both.mean, |_| Vec::new()).is_err());
 }
