@@ -37,7 +37,7 @@ pub struct PublicFacts {
     pub points: Vec<u64>,
     /// c_i of each, which follows from m_i and points-max.
     pub confidence: Vec<f64>,
-    /// Numbers in a model.
+    /// Numbers in a model, or in an estimate.
     pub dimension: usize,
     /// The names of its features, as the header of the data has them.
     pub feature_names: Vec<String>,
@@ -94,7 +94,12 @@ impl PublicFacts {
             names: loaded.names.clone(),
             points: ids().map(|id| points(loaded, id)).collect(),
             confidence: ids().map(|id| problem.facts(problem.data.size(id)).1).collect(),
-            dimension: problem.dimension(),
+            dimension: loaded
+                .task
+                .statistic
+                .as_ref()
+                .and_then(|one| one.bins)
+                .map_or(problem.dimension(), |bins| bins as usize),
             feature_names: loaded.feature_names.clone(),
             dimension_in_words: dimension_in_words(loaded),
             edges_in_words: edges_in_words(loaded),

@@ -107,7 +107,7 @@ fn page(
         subtitle: pages::subtitle(facts, told),
         privacy: facts.privacy_line(told.origin),
         statistic: figures.statistic.to_owned(),
-        columns: facts.statistic.as_ref().and_then(|statistic| statistic.columns.clone()).unwrap_or_default(),
+        columns: facts.statistic.as_ref().map(Statistic::numbers).unwrap_or_default(),
         estimate: figures.estimate.0.clone(),
         exact: exact.cloned(),
         agents: (0..facts.agents()).filter(|&k| told.is_told[k]).map(agent).collect(),

@@ -47,3 +47,13 @@ pub struct Statistic {
     /// How many agents there are; `None`: as many as have rows, filled in by [`crate::load::load`].
     pub agents: Option<u64>,
 }
+
+impl Statistic {
+    /// A name for each number of an estimate: the columns, or the bins of one.
+    pub fn numbers(&self) -> Vec<String> {
+        let columns = self.columns.clone().unwrap_or_default();
+        let (Some(bins), Some(Bounds { low, high })) = (self.bins, self.range) else { return columns };
+        let start = |bin: u32| low + (high - low) * f64::from(bin) / f64::from(bins);
+        (0..bins).map(|bin| format!("{} from {} to {}", columns.join(", "), start(bin), start(bin + 1))).collect()
+    }
+}
