@@ -349,7 +349,7 @@ fn plot<'c>(parameters: &Parameters, budget: usize, of: &dyn Fn((Method, usize))
             parameters.seeds.len()
         ),
         x: Labelled::linear("hops"),
-        y: Labelled::linear("objective"),
+        y: Labelled::log("objective"),
         series,
     }
 }

@@ -89,8 +89,13 @@ pub struct Statistic {
 }
 
 impl Statistic {
-    /// The names of the numbers of an estimate, where rows have these columns.
+    /// The names of the numbers of an estimate, where rows have these columns: the columns, the bins of one, or one for pairs of rows.
     pub fn numbers(&self, columns: &[String]) -> Vec<String> {
-        if self.kind.is_of_pairs() { vec![columns.join(" and ")] } else { columns.to_vec() }
+        if self.kind.is_of_pairs() {
+            return vec![columns.join(" and ")];
+        }
+        let (Some(bins), Some(Bounds { low, high })) = (self.bins, self.range) else { return columns.to_vec() };
+        let start = |bin: u32| low + (high - low) * f64::from(bin) / f64::from(bins);
+        (0..bins).map(|bin| format!("{} from {} to {}", columns.join(", "), start(bin), start(bin + 1))).collect()
     }
 }
