@@ -67,6 +67,8 @@ config! {
         rows: u64,
         positives: u64,
         ties: super::Ties,
+        bins: u32,
+        consistent: bool,
         centres: Vec<Vec<f64>>,
     }
 

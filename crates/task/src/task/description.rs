@@ -89,6 +89,10 @@ pub enum Leaves {
     Updates,
     /// A copy of the data with noise, once: there must be a `[privacy]`.
     NoisyData,
+    /// A randomized answer for each row, once: there must be a `[privacy]`.
+    Answers,
+    /// Rows, that are passed on. With `[privacy]` a randomized answer for each, once, in its place.
+    Rows,
     /// Contributions to a token. With `[privacy]` some of the members that pass it on add noise, which protects all.
     Token,
 }
@@ -97,6 +101,11 @@ impl Leaves {
     /// Whether a task may promise privacy with it.
     pub fn can_be_private(self) -> bool {
         self != Leaves::Exact
+    }
+
+    /// Whether with `[privacy]` each row is told once, by randomized response.
+    pub fn tells_answers(self) -> bool {
+        matches!(self, Leaves::Answers | Leaves::Rows)
     }
 }
 

@@ -82,6 +82,10 @@ pub struct Statistic {
     pub positives: Option<u64>,
     /// auc: what equal scores count.
     pub ties: Ties,
+    /// Equal bins of each column, where rows are told in bins; `None`: by the public rule, filled in by [`crate::load::load`].
+    pub bins: Option<u32>,
+    /// hierarchical-auc: whether counts are made to add up.
+    pub is_consistent: bool,
     /// scatter: the centres of its cells; none: one cell.
     pub centres: Vec<Vec<f64>>,
 }

@@ -2,8 +2,8 @@
 
 use super::config::*;
 use super::{
-    Boosting, Bounds, GraphSource, Home, Learned, Losses, Predictors, Privacy, Statistic, Task, Test, Threshold, Warm,
-    Yields,
+    Boosting, Bounds, GraphSource, Home, Learned, Leaves, Losses, Predictors, Privacy, Statistic, Task, Test,
+    Threshold, Warm, Yields,
 };
 use crate::error::Mistake;
 use crate::input::InputFile;
@@ -61,7 +61,9 @@ impl Task {
     /// graph is learned the plan follows the turns, and how many of them there are is for the wakes to say.
     pub fn counts_wakes(&self) -> bool {
         let learned = matches!(self.graph.source, GraphSource::Learned(_));
-        !self.algorithm.in_rounds && self.run.tolerance.is_none() && (self.privacy.is_none() || learned)
+        !self.algorithm.in_rounds
+            && self.run.tolerance.is_none()
+            && (self.privacy.is_none() || learned || self.algorithm.leaves == Leaves::Rows)
     }
 
     fn config(&self, path: &mut dyn FnMut(&InputFile) -> Result<String, Mistake>) -> Result<Config, Mistake> {
@@ -120,6 +122,10 @@ impl Task {
                 let learned = matches!(self.graph.source, GraphSource::Learned(_));
                 let of_statistic = self.statistic.is_some();
                 self.privacy.map(|privacy| match of_statistic {
+                    // An answer has no other noise than its own, and is one row's.
+                    true if self.algorithm.leaves.tells_answers() => {
+                        PrivacyConfig { mechanism: None, unit: None, colluders: None, ..privacy.config_of_statistic() }
+                    }
                     true => privacy.config_of_statistic(),
                     false => privacy.config(learned),
                 })
@@ -305,6 +311,8 @@ impl Statistic {
             rows: self.rows.filter(|_| self.kind.is_of_pairs()),
             positives: self.positives.filter(|_| self.kind.has_label()),
             ties: self.kind.has_label().then_some(self.ties),
+            bins: self.bins,
+            consistent: (!self.is_consistent).then_some(false),
             centres: (!self.centres.is_empty()).then(|| self.centres.clone()),
         }
     }
