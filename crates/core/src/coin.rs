@@ -12,11 +12,13 @@ pub struct Coin {
 
 impl Coin {
     /// The coin of one event of one agent.
+    #[inline]
     pub fn new(seed: u64, agent: u32, event: u64) -> Self {
         Coin { state: mix(mix(seed ^ 0x50_77_0f_0c_e5).wrapping_add(mix(u64::from(agent) + 1)).wrapping_add(event)) }
     }
 
     /// 64 uniform bits.
+    #[inline]
     pub fn bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(GOLDEN);
         mix(self.state)
@@ -26,12 +28,14 @@ impl Coin {
     ///
     /// # Panics
     /// When `n` is zero.
+    #[inline]
     pub fn below(&mut self, n: usize) -> usize {
         assert!(n > 0, "nothing to choose from");
         ((u128::from(self.bits()) * n as u128) >> 64) as usize
     }
 
     /// Uniform in [0, 1).
+    #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
@@ -39,6 +43,7 @@ impl Coin {
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
+#[inline]
 fn mix(mut z: u64) -> u64 {
     z = z.wrapping_add(GOLDEN);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

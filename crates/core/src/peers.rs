@@ -9,6 +9,7 @@ pub struct PeerId(pub u32);
 
 impl PeerId {
     /// As an index into a driver's tables.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -81,6 +82,7 @@ impl<'a> Peers<'a> {
     }
 
     /// The position of `peer`, if it is a neighbour.
+    #[inline]
     pub fn position(&self, peer: PeerId) -> Option<usize> {
         match *self {
             Peers::Listed(edges) => edges.binary_search_by_key(&peer, |edge| edge.peer).ok(),

@@ -66,6 +66,7 @@ pub enum Numbers<'a> {
 
 impl<'a> Numbers<'a> {
     /// Takes bytes from a peer: whole numbers of at most [`NUMBER_MAX`], or nothing.
+    #[inline]
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Reject> {
         if bytes.len() > LETTER_BYTES_MAX || !bytes.len().is_multiple_of(8) {
             return Err(Reject::Malformed);
@@ -78,6 +79,7 @@ impl<'a> Numbers<'a> {
     }
 
     /// Appends the bytes.
+    #[inline]
     pub fn encode(&self, out: &mut Vec<u8>) {
         match *self {
             Numbers::Plain(values) => out.extend(values.iter().flat_map(|value| value.to_le_bytes())),
@@ -86,6 +88,7 @@ impl<'a> Numbers<'a> {
     }
 
     /// How many numbers.
+    #[inline]
     pub fn len(&self) -> usize {
         match *self {
             Numbers::Plain(values) => values.len(),
@@ -99,6 +102,7 @@ impl<'a> Numbers<'a> {
     }
 
     /// The numbers.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = f64> + use<'a> {
         let (plain, encoded): (&[f64], &[u8]) = match *self {
             Numbers::Plain(values) => (values, &[]),

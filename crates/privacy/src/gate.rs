@@ -151,6 +151,33 @@ impl<N: Noise + ?Sized> Gate<N> {
         Ok(Released::after_charge(values))
     }
 
+    /// Releases answers of some categories, counted from 0, by the next step of a track, which is randomized response: charges it, then answers.
+    ///
+    /// # Privacy
+    /// One record moves at most one of the answers, to any other category; how many answers there are does not depend on it. Proof:
+    /// `proofs/randomized-response.md`.
+    ///
+    /// # Panics
+    /// When there are fewer than two categories, an answer is none of them, or the step is of another mechanism.
+    pub fn respond<'v>(
+        &mut self,
+        track: Track,
+        categories: u32,
+        answers: &'v mut [f64],
+        audience: Audience,
+    ) -> Result<Released<&'v mut [f64]>, Exhausted> {
+        let event = self.next_on(track).ok_or(Exhausted)?;
+        let Event::RandomizedResponse { epsilon } = event else { panic!("the plan has {event:?} for an answer") };
+        assert!(categories >= 2, "an answer of {categories} categories");
+        let is_category =
+            |answer: f64| answer >= 0.0 && answer < f64::from(categories) && libm::trunc(answer) == answer;
+        assert!(answers.iter().all(|answer| is_category(*answer)), "an answer is one of {categories} categories");
+        self.record(track, event, 1.0, audience);
+        // PRIVACY: charged above, for one answer that one record moves.
+        self.noise.respond(epsilon, categories, answers);
+        Ok(Released::after_charge(answers))
+    }
+
     /// Charges the next step of a track for a value that noise of *others* protects: this gate adds none. Without a plan the charge is that
     /// of an exact value.
     ///
@@ -277,6 +304,36 @@ mod tests {
         let mut gate = planned(3);
         assert_eq!(gate.reveal([1.0, 2.0]), Err(Exhausted));
         assert_eq!(gate.ledger().releases(), 0);
+    }
+
+    fn answering(noise: Idealized, trials: usize) -> Gate<Idealized> {
+        let plan = Plan::new(vec![Event::RandomizedResponse { epsilon: 1.0 }; trials], f64::INFINITY, 0.5, &Tight);
+        Gate::planned(Arc::new(plan.expect("an infinite budget")), noise)
+    }
+
+    #[test]
+    fn answers_are_charged_before_they_are_given_and_stay_within_their_categories() {
+        let mut gate = answering(Idealized::new(1, 0), 1);
+        let mut answers = [0.0, 4.0, 2.0];
+        let released = gate.respond(Track::Models, 5, &mut answers, Audience::Everyone).expect("planned");
+        assert!(released.into_inner().iter().all(|answer| [0.0, 1.0, 2.0, 3.0, 4.0].contains(answer)));
+        let charge = *gate.ledger().charges().next().expect("an entry");
+        assert_eq!((charge.event, charge.count), (Event::RandomizedResponse { epsilon: 1.0 }, 1));
+        let mut more = [1.0];
+        assert_eq!(gate.respond(Track::Models, 5, &mut more, Audience::Everyone), Err(Exhausted));
+        assert_eq!((more, gate.ledger().releases()), ([1.0], 1), "nothing left, and nothing was charged");
+    }
+
+    #[test]
+    #[should_panic(expected = "an answer is one of 5 categories")]
+    fn what_is_no_category_is_no_answer() {
+        let _ = answering(Idealized::new(1, 0), 1).respond(Track::Models, 5, &mut [5.0], Audience::Everyone);
+    }
+
+    #[test]
+    #[should_panic(expected = "for an answer")]
+    fn a_step_of_another_mechanism_gives_no_answer() {
+        let _ = planned(1).respond(Track::Models, 5, &mut [1.0], Audience::Everyone);
     }
 
     #[test]

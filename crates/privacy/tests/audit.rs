@@ -1,6 +1,6 @@
 //! The audit of single mechanisms: it comes close to what is true, and does not go beyond it.
 
-use sottovoce_privacy::audit::{MechanismAudit, audit_mechanism};
+use sottovoce_privacy::audit::{MechanismAudit, audit_mechanism, audit_response};
 use sottovoce_privacy::calibrate::{self, noise_multiplier};
 use sottovoce_privacy::{Event, Exact, Idealized, Noise, Tight};
 
@@ -44,6 +44,42 @@ fn the_lower_bound_comes_close_to_the_claim_and_stays_below() {
 fn the_lower_bound_of_exact_noise_comes_close_to_the_claim_and_stays_below() {
     comes_close("exact", 1.0, 0.95, |world| Exact::seeded(1, world));
     comes_close("exact", 0.1, 0.75, |world| Exact::seeded(1, world));
+}
+
+/// An answer of many categories, and of two, as one bit of a Hadamard row is.
+#[test]
+fn the_lower_bound_of_randomized_response_comes_close_to_the_claim_and_stays_below() {
+    for categories in [2, 16] {
+        for (kind, audit) in [
+            ("idealized", audit_response(|world| Idealized::new(5, world), 1.0, categories, TRIALS)),
+            ("exact", audit_response(|world| Exact::seeded(1, world), 1.0, categories, TRIALS)),
+        ] {
+            let ratio = audit.epsilon.likely / audit.claim;
+            println!("{kind}, {categories} categories: ratio {ratio:.4}");
+            assert!((0.95..=1.0).contains(&ratio) && !audit.is_refuted(), "{kind}, {categories}: {audit:?}");
+        }
+    }
+}
+
+/// The truth e^epsilon / (e^epsilon + k - 1) of the time, and all others alike.
+#[test]
+fn answers_have_their_law() {
+    fn counts<N: Noise>(mut noise: N) -> [f64; 5] {
+        let mut answers = vec![3.0; 200_000];
+        noise.respond(1.5, 5, &mut answers);
+        let mut counts = [0.0; 5];
+        answers.iter().for_each(|answer| counts[*answer as usize] += 1.0);
+        counts
+    }
+    for (kind, counts) in [("idealized", counts(Idealized::new(2, 0))), ("exact", counts(Exact::seeded(2, 0)))] {
+        let total = 1.5f64.exp() + 4.0;
+        let chi2: f64 = counts.iter().enumerate().fold(0.0, |sum, (answer, count)| {
+            let expected = 200_000.0 * if answer == 3 { 1.5f64.exp() } else { 1.0 } / total;
+            sum + (count - expected) * (count - expected) / expected
+        });
+        // 4 degrees of freedom, beyond which one in a thousand lies.
+        assert!(chi2 < 18.5, "{kind}: {counts:?}, chi-square {chi2}");
+    }
 }
 
 /// Noise with a Gamma norm in more dimensions: its own law tells less in one direction, and nothing in any tells more.

@@ -320,6 +320,9 @@ impl Outlook {
             Event::Gaussian { .. } => format!("{what} with Gaussian noise of {noise} times the sensitivity"),
             Event::Laplace { .. } => format!("{what} with Laplace noise of {noise} times the sensitivity"),
             Event::GammaNorm { .. } => format!("a first model with noise of {noise} times the sensitivity"),
+            Event::RandomizedResponse { .. } if self.leaves.tells_answers() => {
+                format!("an answer for each of its rows, once, by randomized response with epsilon = {noise}")
+            }
             Event::RandomizedResponse { .. } => format!("its labels by randomized response with epsilon = {noise}"),
             Event::Reveal => format!("{count} exact values"),
         }

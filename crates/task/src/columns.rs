@@ -83,10 +83,15 @@ pub fn read(
     Ok(rows)
 }
 
-/// The same for a private task: whatever a row holds, it is read, by the rules of [`private_rows`]. What is no finite number counts as 0.
-pub fn read_private(file: &InputFile, names: &mut Names, columns: Option<&[String]>) -> Result<(Rows, Moved), Mistake> {
+/// The same for a private task: but for labels, which are public, whatever a row holds, it is read, by the rules of [`private_rows`]. What is no finite number counts as 0.
+pub fn read_private(
+    file: &InputFile,
+    names: &mut Names,
+    wanted: Wanted<'_>,
+    mut label: impl FnMut(f64, At<'_>) -> Result<f64, Mistake>,
+) -> Result<(Rows, Moved), Mistake> {
     let (mut table, mut moved) = (Rows::default(), Moved::new(file));
-    let (mut places, mut width) = (Vec::new(), 0);
+    let (mut places, mut width, mut label_place) = (Vec::new(), 0, None);
     let mut row = ByteRecord::new();
     private_rows::for_each_line(file, |text, line, is_cut| {
         if text.trim_ascii().is_empty() {
@@ -95,14 +100,22 @@ pub fn read_private(file: &InputFile, names: &mut Names, columns: Option<&[Strin
         let at = At { file, place: Place::Line(line) };
         private_rows::split(text, &mut row);
         if places.is_empty() {
-            let wanted = Wanted { columns, record: None, has_label: false, value_max: VALUE_MAX };
+            label_place = wanted.has_label.then(|| find(&row, "label")).flatten();
             places = choose(&row, wanted).map_err(|what| at.mistake(what))?;
             table.columns = places.iter().map(|&place| name(&row, place)).collect();
             width = row.len();
             return Ok(());
         }
         table.owners.push(names.number(&row[0], at)?);
-        table.labels.push(0.0);
+        table.labels.push(match label_place {
+            None => 0.0,
+            // PRIVACY: labels are public, so a wrong one is refused as what is public is.
+            Some(place) => {
+                let found = row.get(place).unwrap_or(b"");
+                let refuse = || at.mistake(format!("label is {}; accepted: -1 and 1, or 0 and 1", quote(found)));
+                label(number(found).ok_or_else(refuse)?, at)?
+            }
+        });
         moved.lines.push(line);
         let rules = [(Rule::Short, row.len() < width), (Rule::Long, row.len() > width), (Rule::Line, is_cut)];
         rules.iter().filter(|(_, needed)| *needed).for_each(|(rule, _)| moved.note(*rule, line));

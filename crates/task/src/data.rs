@@ -33,13 +33,11 @@ impl Raw {
 /// record holds is refused ([`private_rows`]).
 pub fn read(task: &Task, names: &mut Names) -> Result<Raw, Mistake> {
     if let Some(statistic) = &task.statistic {
-        let (file, columns) = (&task.data.train.file, statistic.columns.as_deref());
+        let (file, wanted) = (&task.data.train.file, Wanted::by(statistic, record(task)));
+        let mut labels = Labels { loss: Loss::Logistic, low: None };
         let train = match task.privacy {
-            None => {
-                let mut labels = Labels { loss: Loss::Logistic, low: None };
-                columns::read(file, names, Wanted::by(statistic, record(task)), |y, at| labels.take(y, at))?
-            }
-            Some(_) => columns::read_private(file, names, columns)?.0,
+            None => columns::read(file, names, wanted, |y, at| labels.take(y, at))?,
+            Some(_) => columns::read_private(file, names, wanted, |y, at| labels.take(y, at))?.0,
         };
         return Ok(Raw { train, test: None });
     }
@@ -115,8 +113,9 @@ fn with_rows(rows: Rows, file: &Path) -> Result<Rows, Mistake> {
 pub fn moved(task: &Task) -> Result<Vec<Moved>, Mistake> {
     let mut names = Names::default();
     if let Some(statistic) = &task.statistic {
-        let (file, columns) = (&task.data.train.file, statistic.columns.as_deref());
-        let (rows, mut moved) = columns::read_private(file, &mut names, columns)?;
+        let (file, wanted) = (&task.data.train.file, Wanted::by(statistic, record(task)));
+        let mut labels = Labels { loss: Loss::Logistic, low: None };
+        let (rows, mut moved) = columns::read_private(file, &mut names, wanted, |y, at| labels.take(y, at))?;
         let beyond = |x: &f64| statistic.range.is_some_and(|range| range.clip(*x) != *x);
         for (row, k) in rows.features.chunks_exact(rows.columns.len()).zip(0..) {
             if row.iter().any(beyond) {

@@ -15,8 +15,6 @@ const ROUNDS_MAX: i64 = 1_000_000;
 pub const CHARGES_MAX: i64 = 1_000_000;
 /// The most hops of tokens in a run.
 const HOPS_MAX: i64 = 1 << 40;
-/// The most bins of a histogram.
-const BINS_MAX: i64 = 1 << 16;
 
 /// A set of finite numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -174,12 +172,13 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("statistic.range", Kind::Interval, "none", "Public bounds of all values; a value outside is moved to the bound."),
     key("statistic.rows", Kind::Integer(1, COUNT), "as many as there are", "Of pairs: how many rows all agents have together. Real peers must agree on it, for none of them knows all others."),
     key("statistic.positives", Kind::Integer(1, COUNT), "as many as there are", "auc: how many of all rows have the label 1. Real peers must agree on it."),
-    key("statistic.ties", Kind::Choice(&["zero", "half"]), "`\"zero\"`", "auc: what a pair of two classes with equal scores counts."),
+    key("statistic.ties", Kind::Choice(&["zero", "half"]), "`\"zero\"`; `\"half\"` where rows are told in bins", "auc: what a pair of two classes with equal scores counts."),
+    key("statistic.bins", Kind::Integer(2, 1 << 20), "required for a histogram; round(rows^(1/4) sqrt(epsilon)), at least 2, for pairs; hierarchical-auc: 1024", "histogram: into how many equal bins `range` is cut, at most 65536; the last one holds its end. randomized-response: equal bins of each column over `range`; at most 4096 of all columns together. hierarchical-auc: leaves of its tree, a power of two."),
+    key("statistic.consistent", Kind::Switch, "`true`", "hierarchical-auc: whether the counts of the tree are made to add up."),
     key("statistic.centres", Kind::Points, "one cell", "scatter: public points, each the middle of a cell; a row belongs to the nearest, and pairs of two cells count zero."),
-    key("statistic.bins", Kind::Integer(2, BINS_MAX), "required for a histogram", "histogram: into how many equal bins `range` is cut. The last one holds its end."),
     key("statistic.agents", Kind::Integer(1, COUNT), "as many as have rows", "How many agents there are, for a sum. Real peers must agree on it, for none of them knows all others."),
 
-    key("graph", Kind::Table, "required; for ring none is accepted", "Who works with whom: `edges` or `kind`, not both. Members of a ring are all members, in the order of their names."),
+    key("graph", Kind::Table, "required; for ring, randomized-response and hierarchical-auc none is accepted", "Who works with whom: `edges` or `kind`, not both. Members of a ring are all members, in the order of their names."),
     key("graph.edges", Kind::File, "none", "A `.csv` or `.csv.gz` with the header `a,b,weight`: undirected, each pair once, weights above 0."),
     key("graph.kind", Kind::Choice(GRAPH_KINDS), "none", "A graph made here, with the agents in the order of their names. \"learned\": together with the models, with algorithm = \"coordinate-descent\" or \"frank-wolfe\"; with [privacy] the first only."),
     key("graph.allow-isolated", Kind::Switch, "`false`", "Whether an agent with data may have no edge; it then learns alone."),
@@ -244,9 +243,9 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("faults.partitions.share", Kind::Number(INSIDE_0_1), "0.5", "The share of agents on one side."),
     key("faults.until", Kind::Number(FROM_0), "the end of the run", "When all faults end."),
 
-    key("privacy", Kind::Table, "epsilon = infinity", "What each agent may give away. With algorithm = \"local\", \"coordinate-descent\", \"input-perturbation\", \"ring\", \"walk\", \"walk-sgd\" or \"muffliato\"."),
+    key("privacy", Kind::Table, "epsilon = infinity", "What each agent may give away, with an algorithm that can be private: see the table of algorithms."),
     key("privacy.epsilon", Kind::Number(ABOVE_0), "required", "The budget of each agent."),
-    key("privacy.delta", Kind::Number(BELOW_1), "required; 0 for a statistic with Laplace noise", "The probability with which the guarantee may fail; above 0 for Gaussian noise. Well below 1 / points."),
+    key("privacy.delta", Kind::Number(BELOW_1), "required; 0 for a statistic with Laplace noise or randomized response", "The probability with which the guarantee may fail; above 0 for Gaussian noise. Well below 1 / points."),
     key("privacy.mechanism", Kind::Choice(&["gaussian", "laplace"]), "`\"gaussian\"`", "The noise of each update, or of each noisy hop of a token."),
     key("privacy.unit", Kind::Choice(&["record", "agent"]), "`\"record\"`", "ring, walk, muffliato: whose replacement the guarantee is about, of one row or of all rows of an agent. With \"agent\" an agent contributes the mean of its rows, and means and sums are over agents."),
     key("privacy.colluders", Kind::Integer(1, COUNT), "1", "ring, walk, walk-sgd: how many members may put together what they see. On a ring more than one needs token.noise = \"all\"."),

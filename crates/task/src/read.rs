@@ -11,12 +11,11 @@ use std::sync::LazyLock;
 
 /// Every key of a task file, in the order of the documentation: those of all tasks, then those of single algorithms.
 pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
-    let own = TABLE.iter().flat_map(|algorithm| algorithm.keys);
-    let mut keys: Vec<Key> = Vec::new();
-    for key in shared(NAMES).into_iter().chain(own.copied()) {
-        // Algorithms of one family share keys.
-        if !keys.iter().any(|known| known.path == key.path) {
-            keys.push(key);
+    let mut keys = shared(NAMES);
+    for key in TABLE.iter().flat_map(|algorithm| algorithm.keys) {
+        // Algorithms that read the same keys share them.
+        if keys.iter().all(|known| known.path != key.path) {
+            keys.push(*key);
         }
     }
     keys

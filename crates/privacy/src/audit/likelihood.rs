@@ -27,8 +27,8 @@ pub fn log_likelihood_ratio(event: Event, sensitivity: f64, output: &[f64], one:
             (length(other) - length(one)) / (noise_multiplier * sensitivity)
         }
         Event::RandomizedResponse { epsilon } => {
-            let signs = |x: f64, y: f64| (x > 0.0) == (y > 0.0);
-            let told = |x: f64, o: f64| if signs(x, o) { epsilon } else { 0.0 };
+            // Of two signs, or of many categories: the truth is e^epsilon times as likely as anything else.
+            let told = |x: f64, o: f64| if x == o { epsilon } else { 0.0 };
             triples().map(|(o, a, b)| told(a, o) - told(b, o)).sum()
         }
     }

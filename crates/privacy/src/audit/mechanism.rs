@@ -2,7 +2,7 @@
 
 use super::bound::{Bound, Worlds, epsilon_bound, mu_bound};
 use super::likelihood::log_likelihood_ratio;
-use crate::{Event, Gate, Noise, Plan, Sum, gaussian_epsilon};
+use crate::{Audience, Event, Gate, Noise, Plan, Sum, Track, gaussian_epsilon};
 use std::sync::Arc;
 
 /// What the releases of one mechanism say about its claim.
@@ -44,6 +44,32 @@ pub fn claim_of(event: Event, delta: f64) -> (f64, f64) {
 
 /// The sensitivity of the releases. Any would do; this one is no power of two, so that nothing is exact by chance.
 const SENSITIVITY: f64 = 0.3;
+
+/// Answers two questions of some categories, `trials` times each, by randomized response, and bounds what tells them apart. `noise` makes the
+/// noise of each of the two worlds.
+pub fn audit_response<N: Noise>(
+    mut noise: impl FnMut(u32) -> N,
+    epsilon: f64,
+    categories: u32,
+    trials: usize,
+) -> MechanismAudit {
+    let event = Event::RandomizedResponse { epsilon };
+    let plan = Plan::new(vec![event; trials], f64::INFINITY, 0.5, &Sum).expect("an infinite budget");
+    let plan = Arc::new(plan);
+    let mut sample = |world: u32| -> Vec<f64> {
+        let mut gate = Gate::planned(plan.clone(), noise(world));
+        let mut statistic = || {
+            let mut answer = [f64::from(world)];
+            gate.respond(Track::Models, categories, &mut answer, Audience::Everyone)
+                .expect("the plan holds every trial");
+            log_likelihood_ratio(event, 1.0, &answer, &[0.0], &[1.0])
+        };
+        (0..trials).map(|_| statistic()).collect()
+    };
+    let worlds = Worlds { first: sample(0), second: sample(1) };
+    let bound = epsilon_bound(&worlds, 0.0);
+    MechanismAudit { event, dimension: 1, trials, claim: epsilon, delta: 0.0, epsilon: bound, mu: None }
+}
 
 /// Releases two inputs as far apart as the sensitivity allows, `trials` times each, and bounds what tells them apart.
 ///

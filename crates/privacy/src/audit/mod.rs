@@ -24,5 +24,5 @@ pub use crate::noise::{Recording, Release, Replaying};
 pub use binomial::{lower as binomial_lower, upper as binomial_upper};
 pub use bound::{ALARM, Bound, CONFIDENCE, Worlds, epsilon_bound, mu_bound};
 pub use likelihood::{distance, log_likelihood_ratio};
-pub use mechanism::{MechanismAudit, audit_mechanism, claim_of};
+pub use mechanism::{MechanismAudit, audit_mechanism, audit_response, claim_of};
 pub use reuse::{noiseless, reused};

@@ -41,11 +41,17 @@ pub use simulated::{Recording, Release, Replaying, Simulated};
 ///
 /// impl Noise for Silence {
 ///     fn perturb(&mut self, event: Event, sensitivity: f64, values: &mut [f64]) {}
+///
+///     fn respond(&mut self, epsilon: f64, categories: u32, answers: &mut [f64]) {}
 /// }
 /// ```
 pub trait Noise: sealed::Sealed + Send {
     /// Adds noise of the event's mechanism, scaled to the sensitivity, to each value; for randomized response, flips signs.
     fn perturb(&mut self, event: Event, sensitivity: f64, values: &mut [f64]);
+
+    /// Randomized response with several categories, counted from 0: each answer stays with probability e^epsilon / (e^epsilon + categories - 1),
+    /// and becomes each of the others with probability 1 / (e^epsilon + categories - 1).
+    fn respond(&mut self, epsilon: f64, categories: u32, answers: &mut [f64]);
 
     /// Overwrites a key with secret bits, where this noise has any: noise that a seed repeats leaves the key as it is.
     fn draw_key(&mut self, key: &mut [u8; 32]) {
@@ -67,5 +73,9 @@ impl sealed::Sealed for NoNoise {}
 impl Noise for NoNoise {
     fn perturb(&mut self, event: Event, _sensitivity: f64, _values: &mut [f64]) {
         panic!("a gate without a plan releases nothing by {event:?}");
+    }
+
+    fn respond(&mut self, epsilon: f64, _categories: u32, _answers: &mut [f64]) {
+        panic!("a gate without a plan releases no answer at {epsilon}");
     }
 }

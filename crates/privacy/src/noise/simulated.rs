@@ -27,6 +27,16 @@ pub enum Simulated {
 impl Sealed for Simulated {}
 
 impl Noise for Simulated {
+    fn respond(&mut self, epsilon: f64, categories: u32, answers: &mut [f64]) {
+        match self {
+            Simulated::None => NoNoise.respond(epsilon, categories, answers),
+            Simulated::Idealized(noise) => noise.respond(epsilon, categories, answers),
+            Simulated::Exact(noise) => noise.respond(epsilon, categories, answers),
+            Simulated::Recording(noise) => noise.respond(epsilon, categories, answers),
+            Simulated::Replaying(noise) => noise.respond(epsilon, categories, answers),
+        }
+    }
+
     fn perturb(&mut self, event: Event, sensitivity: f64, values: &mut [f64]) {
         match self {
             Simulated::None => NoNoise.perturb(event, sensitivity, values),
@@ -73,6 +83,12 @@ impl Recording {
 impl Sealed for Recording {}
 
 impl Noise for Recording {
+    fn respond(&mut self, epsilon: f64, categories: u32, answers: &mut [f64]) {
+        let (event, input) = (Event::RandomizedResponse { epsilon }, answers.to_vec());
+        self.inner.respond(epsilon, categories, answers);
+        self.releases.push(Release { event, sensitivity: 1.0, input, output: answers.to_vec() });
+    }
+
     fn perturb(&mut self, event: Event, sensitivity: f64, values: &mut [f64]) {
         let input = values.to_vec();
         self.inner.perturb(event, sensitivity, values);
@@ -103,6 +119,11 @@ impl Replaying {
 impl Sealed for Replaying {}
 
 impl Noise for Replaying {
+    /// Whatever comes out is an answer: where nothing was recorded, that is the first category.
+    fn respond(&mut self, epsilon: f64, _categories: u32, answers: &mut [f64]) {
+        self.perturb(Event::RandomizedResponse { epsilon }, 1.0, answers);
+    }
+
     fn perturb(&mut self, event: Event, sensitivity: f64, values: &mut [f64]) {
         let input = values.to_vec();
         match self.recorded.get(self.releases.len()) {

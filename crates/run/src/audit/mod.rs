@@ -200,6 +200,14 @@ pub fn audit(loaded: &Loaded, settings: AuditSettings, watch: Watch<'_>) -> Resu
         );
         return Err(Mistake::file(&loaded.task.source, what).into());
     }
+    if loaded.task.statistic.is_some() {
+        let what = format!(
+            "the audit of a task replaces points and labels, and {} tells answers of rows, whose law the library's own tests audit; accepted: \
+             a task that learns models",
+            loaded.task.algorithm.name
+        );
+        return Err(Mistake::file(&loaded.task.source, what).into());
+    }
     let mut findings = Findings::default();
     match work(loaded, settings, &mut findings, watch) {
         ControlFlow::Break(()) => Err(Halt::Interrupted),

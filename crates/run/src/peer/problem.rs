@@ -10,7 +10,7 @@ use sottovoce_task::error::{Mistake, quote};
 use sottovoce_task::known::Known;
 use sottovoce_task::load::{Loaded, in_its_own_features};
 use sottovoce_task::rows::{At, Names, Place};
-use sottovoce_task::task::{GraphSource, Points, Schedule, Task, Test, Unit, Yields};
+use sottovoce_task::task::{GraphSource, Leaves, Points, Schedule, Task, Test, Unit, Yields};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -217,7 +217,9 @@ impl PeerTask {
     /// neighbours, so any of them can tell whether a store is old. A letter is known to one: a private peer that writes them asks all.
     pub fn witnesses(&self, file: &PeerFile) -> usize {
         let task = &self.loaded.task;
-        let by_letters = task.privacy.is_some() && (lists_everyone(task) || task.algorithm.in_rounds);
+        let algorithm = task.algorithm;
+        let writes = lists_everyone(task) || algorithm.in_rounds || algorithm.leaves == Leaves::Rows;
+        let by_letters = task.privacy.is_some() && writes;
         file.witnesses.unwrap_or(if by_letters { file.neighbours.len() } else { 1 })
     }
 }

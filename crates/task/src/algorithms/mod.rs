@@ -4,6 +4,7 @@
 //! letters borrow from the bytes they came in: so whoever wants to run one, whichever it is, brings a [`Visitor`].
 
 mod access;
+mod answers;
 mod learned_graph;
 
 pub mod admm;
@@ -12,11 +13,13 @@ pub mod frank_wolfe;
 pub mod gossip;
 pub mod gosta;
 pub mod gosta_sync;
+pub mod hierarchical_auc;
 pub mod input_perturbation;
 pub mod local;
 pub mod model_propagation;
 pub mod muffliato;
 pub mod pairs;
+pub mod randomized_response;
 pub mod ring;
 pub mod u2_gossip;
 pub mod walk;
@@ -68,6 +71,8 @@ table! {
     gosta,
     gosta_sync,
     u2_gossip,
+    randomized_response,
+    hierarchical_auc,
 }
 
 /// An algorithm's refusal of its parameters, as a mistake of the task.
@@ -94,6 +99,8 @@ pub fn markdown() -> String {
             Leaves::NoisyData => "required: data with noise",
             Leaves::NoisyOnce => "yes: a contribution with noise, once",
             Leaves::Token => "yes: with noise that members make for each other",
+            Leaves::Answers => "required: a randomized answer for each row",
+            Leaves::Rows => "yes: a randomized answer for each row in its place",
         };
         let yes = |can: bool| if can { "yes" } else { "no" };
         let (learned, peers) = (yes(one.learned_graph.is_some()), yes(one.on_peers.is_some()));

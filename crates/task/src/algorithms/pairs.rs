@@ -1,6 +1,10 @@
 //! What statistics of pairs have in common, whichever algorithm measures them: kernels, factors, and on which data and graphs they can be.
 
-use crate::task::{Refusal, Sizes, Statistic, StatisticKind, Task};
+use crate::loaded::Loaded;
+use crate::task::{Privacy, Refusal, Sizes, Statistic, StatisticKind, Task};
+use sottovoce_algorithms::pairs::answered::{Answered, RowsOrAnswers};
+use sottovoce_algorithms::pairs::answers::bins::Bins;
+use sottovoce_algorithms::pairs::answers::response::Response;
 use sottovoce_algorithms::pairs::graph::{Mixing, check_graph};
 use sottovoce_algorithms::pairs::kernel::{
     Auc, Gini, Kendall, Kernel, PairKernel, Scatter, Variance, auc_factor, usual_factor,
@@ -8,6 +12,8 @@ use sottovoce_algorithms::pairs::kernel::{
 use sottovoce_algorithms::reference::pairs::{Bound, observations, u2};
 use sottovoce_algorithms::{ConfigError, Observations, Problem};
 use sottovoce_core::PeerId;
+use sottovoce_privacy::calibrate::Uncalibrated;
+use sottovoce_privacy::{Event, Plan, Track};
 
 /// All of them.
 pub const STATISTICS: &[StatisticKind] =
@@ -60,6 +66,50 @@ pub fn exact(task: &Task, statistic: &Statistic, problem: &Problem) -> Result<f6
     Ok(factor(statistic)? * u2(&kernel, &observations(&kernel, everyone(task, problem))))
 }
 
+/// One step of randomized response, for all rows of an agent: one row moves one answer.
+pub(super) fn plan(_: &Task, privacy: &Privacy, _: &Problem) -> Result<Plan, Uncalibrated> {
+    let steps = |noise: f64| vec![Event::RandomizedResponse { epsilon: 1.0 / noise }];
+    Plan::with_least_noise(steps, privacy.epsilon, privacy.delta, privacy.accountant.accountant())
+}
+
+/// The epsilon of an answer.
+pub(super) fn epsilon(plan: Option<&Plan>) -> f64 {
+    match plan.and_then(|plan| plan.track(Track::Models).first()) {
+        Some(Event::RandomizedResponse { epsilon }) => *epsilon,
+        other => unreachable!("a plan of one answer, and not {other:?}"),
+    }
+}
+
+/// What answers of bins are worth: those of the task, or by the public rule.
+pub(super) fn response(statistic: &Statistic, columns: usize, epsilon: f64) -> Result<Response, ConfigError> {
+    let (range, rows) = (statistic.range.expect("reading the task has checked it"), statistic.rows.unwrap_or(1));
+    let bins = match statistic.bins {
+        Some(bins) => Bins::new(range, bins, columns)?,
+        None => Bins::by_rule(range, rows, epsilon, columns)?,
+    };
+    Response::new(&kernel(statistic, columns)?, bins, epsilon)
+}
+
+/// An upper bound of the standard deviation of what all answers say; none where rows are exact, and for an AUC.
+pub(super) fn deviation(task: &Task, plan: Option<&Plan>, problem: &Problem) -> Option<f64> {
+    let statistic = task.statistic.as_ref()?;
+    let epsilon = epsilon(Some(plan?));
+    let range = kernel(statistic, problem.dimension()).ok()?.range(statistic.range)?;
+    let response = response(statistic, problem.dimension(), epsilon).ok()?;
+    response.deviation_max(statistic.rows?, range.high - range.low)
+}
+
+/// What wanders: rows, or with `[privacy]` their answers.
+pub(super) fn rows_or_answers(loaded: &Loaded, statistic: &Statistic) -> Result<RowsOrAnswers, ConfigError> {
+    let columns = loaded.problem.dimension();
+    let kernel = kernel(statistic, columns)?;
+    if loaded.task.privacy.is_none() {
+        return Ok(RowsOrAnswers::Rows(kernel));
+    }
+    let response = response(statistic, columns, epsilon(loaded.plan.as_deref()))?;
+    Ok(RowsOrAnswers::Answers(Answered::new(&kernel, response)))
+}
+
 /// Refuses a statistic of other columns than it has.
 pub(super) fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
     let statistic = task.statistic.as_ref()?;
@@ -103,6 +153,10 @@ pub(super) fn check_everyone(task: &Task, problem: &Problem) -> Option<Refusal> 
     if let Err(error) = factor(statistic) {
         return refused("statistic.kind")(error);
     }
+    if task.privacy.is_some() && problem.agents() < 2 {
+        let what = "one agent has nobody to answer to; accepted: two agents or more";
+        return Some(("algorithm", what.to_owned()));
+    }
     check_graph(&problem.graph, |agent| problem.data.size(agent)).err().and_then(refused("graph"))
 }
 
@@ -119,7 +173,7 @@ pub(super) fn bound(task: &Task, problem: &Problem) -> Option<Bound> {
     let statistic = task.statistic.as_ref()?;
     let agents = problem.agents();
     let one_each = (0..agents as u32).all(|agent| problem.data.size(PeerId(agent)) == 1);
-    if !one_each || agents > BOUND_AGENTS_MAX || !task.faults.is_none() {
+    if task.privacy.is_some() || !one_each || agents > BOUND_AGENTS_MAX || !task.faults.is_none() {
         return None;
     }
     let mixing = check_graph(&problem.graph, |agent| problem.data.size(agent));

@@ -68,6 +68,7 @@ config! {
         rows: u64,
         positives: u64,
         ties: super::Ties,
+        consistent: bool,
         centres: Vec<Vec<f64>>,
     }
 

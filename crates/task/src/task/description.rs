@@ -103,6 +103,10 @@ pub enum Leaves {
     NoisyData,
     /// A contribution, once, and with `[privacy]` under noise of its own; what follows is made of such values.
     NoisyOnce,
+    /// A randomized answer for each row, once: there must be a `[privacy]`.
+    Answers,
+    /// Rows, that are passed on. With `[privacy]` a randomized answer for each, once, in its place.
+    Rows,
     /// Contributions to a token. With `[privacy]` some of the members that pass it on add noise, which protects all.
     Token,
 }
@@ -111,6 +115,11 @@ impl Leaves {
     /// Whether a task may promise privacy with it.
     pub fn can_be_private(self) -> bool {
         self != Leaves::Exact
+    }
+
+    /// Whether with `[privacy]` each row is told once, by randomized response.
+    pub fn tells_answers(self) -> bool {
+        matches!(self, Leaves::Answers | Leaves::Rows)
     }
 }
 

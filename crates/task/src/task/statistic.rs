@@ -74,8 +74,6 @@ pub struct Statistic {
     pub columns: Option<Vec<String>>,
     /// Public bounds of all values.
     pub range: Option<Bounds>,
-    /// Into how many equal bins `range` is cut, for a histogram.
-    pub bins: Option<u32>,
     /// How many agents there are; `None`: as many as have rows, filled in by [`crate::load::load`].
     pub agents: Option<u64>,
     /// Of pairs: how many rows there are in all; `None`: as many as there are, filled in by [`crate::load::load`].
@@ -84,6 +82,11 @@ pub struct Statistic {
     pub positives: Option<u64>,
     /// auc: what equal scores count.
     pub ties: Ties,
+    /// Into how many equal bins `range` is cut, for a histogram and where rows are told in bins; `None` there: by the public rule, filled in by
+    /// [`crate::load::load`].
+    pub bins: Option<u32>,
+    /// hierarchical-auc: whether counts are made to add up.
+    pub is_consistent: bool,
     /// scatter: the centres of its cells; none: one cell.
     pub centres: Vec<Vec<f64>>,
 }

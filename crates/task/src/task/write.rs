@@ -63,7 +63,8 @@ impl Task {
     /// graph is learned the plan follows the turns, and how many of them there are is for the wakes to say.
     pub fn counts_wakes(&self) -> bool {
         let learned = matches!(self.graph.source, GraphSource::Learned(_));
-        !self.algorithm.ends_by_itself() && self.run.tolerance.is_none() && (self.privacy.is_none() || learned)
+        let told = self.privacy.is_none() || learned || self.algorithm.leaves == Leaves::Rows;
+        !self.algorithm.ends_by_itself() && self.run.tolerance.is_none() && told
     }
 
     fn config(&self, path: &mut dyn FnMut(&InputFile) -> Result<String, Mistake>) -> Result<Config, Mistake> {
@@ -126,6 +127,13 @@ impl Task {
                 let learned = matches!(self.graph.source, GraphSource::Learned(_));
                 let of_statistic = self.statistic.is_some();
                 self.privacy.map(|privacy| match of_statistic {
+                    // An answer has no other noise than its own, and is one row's.
+                    true if self.algorithm.leaves.tells_answers() => PrivacyConfig {
+                        mechanism: None,
+                        unit: None,
+                        colluders: None,
+                        ..privacy.config_of_statistic(self.algorithm)
+                    },
                     true => privacy.config_of_statistic(self.algorithm),
                     false if self.algorithm.leaves == Leaves::Token => privacy.config_of_token(self.algorithm),
                     false => privacy.config(learned),
@@ -322,11 +330,12 @@ impl Statistic {
             kind: Some(self.kind),
             columns: self.columns.clone(),
             range: self.range.map(|Bounds { low, high }| [low, high]),
-            bins: self.bins,
             agents: self.agents,
             rows: self.rows.filter(|_| self.kind.is_of_pairs()),
             positives: self.positives.filter(|_| self.kind.has_label()),
             ties: self.kind.has_label().then_some(self.ties),
+            bins: self.bins,
+            consistent: (!self.is_consistent).then_some(false),
             centres: (!self.centres.is_empty()).then(|| self.centres.clone()),
         }
     }

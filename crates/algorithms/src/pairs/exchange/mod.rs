@@ -25,7 +25,10 @@
 //! node, which cannot know, keeps its last estimate; the agent's other nodes go on. An agent without rows declines everything.
 //!
 //! # Privacy
-//! None: observations leave as they are, and wander to everyone. The gate charges every letter epsilon = infinity.
+//! Without `[privacy]` none: observations leave as they are, and wander to everyone. The gate charges every letter epsilon = infinity.
+//!
+//! Where the kernel is one of answers (`answered.rs`), each row is told once by randomized response when its owner starts, for one charge, against everyone. All
+//! that leaves after that is answers and what is computed from them.
 
 use super::kernel::PairKernel;
 use crate::config::{ConfigError, positive};
@@ -34,11 +37,14 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sottovoce_core::{
     Activity, Algorithm, CannotResume, Cx, Neighbours, PeerId, Peers, Reject, Time, Wire, wire::Numbers,
 };
-use sottovoce_privacy::Exhausted;
+use sottovoce_privacy::{Audience, Exhausted, Public, Track};
 use std::fmt::Debug;
 
 /// Larger values are moved to this, so that squares and sums of them may be sent.
 pub const OBSERVATION_MAX: f64 = 1e30;
+
+/// More rows than one agent has where answers carry numbers of their own.
+const ROWS_MAX: f64 = 1_048_576.0;
 
 /// What a meeting does to the estimates of the two nodes.
 pub trait Rule: Copy + Debug + Send + Sync {
@@ -117,6 +123,29 @@ impl<K: PairKernel, R: Rule> Exchange<K, R> {
             pairs.extend_from_within(start..);
         }
         pairs
+    }
+
+    /// The same where rows are told by randomized response: each node holds its own answer twice.
+    fn answering_nodes(
+        &self,
+        categories: u32,
+        observations: Observations<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<Vec<f64>, Exhausted> {
+        cx.scratch.clear();
+        cx.scratch.extend(observations.rows().map(|mut row| f64::from(self.kernel.category(&mut row))));
+        // PRIVACY: one answer for each row, which one row moves, to everyone; the plan has one step of randomized response for all of them.
+        let answers = cx.gate.respond(Track::Models, categories, cx.scratch, Audience::Everyone)?;
+        let mut pairs = Vec::with_capacity(2 * self.kernel.width() * observations.points.len());
+        for ((answer, label), row) in answers.into_inner().iter().zip(observations.points.labels).zip(0u32..) {
+            let start = pairs.len();
+            pairs.push(*answer);
+            pairs.extend(self.kernel.has_label().then_some(*label));
+            // Whose answer it is, so that nobody pairs it with itself.
+            pairs.push(f64::from(cx.me.0) * ROWS_MAX + f64::from(row));
+            pairs.extend_from_within(start..);
+        }
+        Ok(pairs)
     }
 
     fn accrue(&self, me: &mut State<R::Estimate>, node: usize, now: Time) {
@@ -222,8 +251,14 @@ impl<K: PairKernel, R: Rule> Exchange<K, R> {
         cx.scratch.clear();
         cx.scratch.extend_from_slice(observation);
         cx.scratch.extend((R::SHARES && kind != SwapKind::Decline).then_some(shared));
-        // PRIVACY: an exact observation leaves, and will be passed on to anyone: epsilon = infinity. That all nodes wait is no data, and costs the same.
-        let letter = cx.gate.reveal(SwapLetter { kind, numbers: Numbers::Plain(cx.scratch) })?;
+        let letter = SwapLetter { kind, numbers: Numbers::Plain(cx.scratch) };
+        let letter = match self.kernel.categories() {
+            // PRIVACY: an exact observation leaves, and will be passed on to anyone: epsilon = infinity. That all nodes wait is no data, and costs the
+            // same.
+            None => cx.gate.reveal(letter)?,
+            // PRIVACY: answers of this agent and of others, each charged when its owner started, and means of what is computed from them.
+            Some(_) => Public::declare(letter).into(),
+        };
         Ok(cx.outbox.send_durable(to, letter)?)
     }
 
@@ -236,6 +271,11 @@ impl<K: PairKernel, R: Rule> Exchange<K, R> {
         }
         if matches!(letter.kind, SwapKind::Offer { side: 0 }) && !R::BOTH_WANDER {
             return Err(Reject::Malformed);
+        }
+        if let Some(categories) = self.kernel.categories() {
+            let is_answer = letter.numbers.iter().next().is_none_or(|answer| is_category(answer, categories));
+            let is_finite = letter.numbers.iter().take(width).all(|value| value.abs() <= OBSERVATION_MAX);
+            return if is_answer && is_finite { Ok(()) } else { Err(Reject::NotFinite) };
         }
         let fits = |(column, value): (usize, f64)| {
             let bounds = observations.bounds.filter(|_| column < self.kernel.columns());
@@ -250,6 +290,11 @@ impl<K: PairKernel, R: Rule> Exchange<K, R> {
         let sum = me.estimates.iter().fold(0.0, |sum, estimate| sum + self.rule.value(estimate));
         me.estimate = [self.factor * sum / me.estimates.len().max(1) as f64];
     }
+}
+
+/// Whether it is one of so many, counted from 0.
+fn is_category(answer: f64, categories: u32) -> bool {
+    answer >= 0.0 && answer < f64::from(categories) && libm::trunc(answer) == answer
 }
 
 /// What an agent remembers.
@@ -394,9 +439,13 @@ impl<K: PairKernel, R: Rule> Algorithm for Exchange<K, R> {
     }
 
     fn start(&self, observations: Observations<'_>, cx: &mut Cx<'_>) -> Result<Self::State, Exhausted> {
+        let pairs = match self.kernel.categories() {
+            None => self.nodes(observations),
+            Some(categories) => self.answering_nodes(categories, observations, cx)?,
+        };
         Ok(State {
             width: self.kernel.width(),
-            pairs: self.nodes(observations),
+            pairs,
             estimates: vec![R::Estimate::default(); observations.points.len()],
             open: Vec::new(),
             degree: cx.peers.len(),
@@ -461,7 +510,9 @@ impl<K: PairKernel, R: Rule> Algorithm for Exchange<K, R> {
         waiting.sort_unstable();
         saved::check(open.iter().all(is_known) && waiting.windows(2).all(|two| two[0] < two[1]))?;
         let mut me = State { width, pairs, estimates, open, degree, estimate: [0.0], before };
-        if !R::BOTH_WANDER {
+        if let Some(categories) = self.kernel.categories() {
+            saved::check(me.pairs.chunks_exact(width).all(|one| is_category(one[0], categories)))?;
+        } else if !R::BOTH_WANDER {
             // A node's own row follows from the data.
             let own = self.nodes(observations);
             let nodes = me.pairs.chunks_exact_mut(2 * width).zip(own.chunks_exact(2 * width));

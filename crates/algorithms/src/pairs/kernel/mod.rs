@@ -28,6 +28,16 @@ pub trait PairKernel: Send + Sync {
         self.columns() + usize::from(self.has_label())
     }
 
+    /// How many categories a row is told in, by randomized response; none where rows are told as they are.
+    fn categories(&self) -> Option<u32> {
+        None
+    }
+
+    /// The category of a row of these columns, where there are categories.
+    fn category(&self, _row: &mut dyn Iterator<Item = f64>) -> u32 {
+        0
+    }
+
     /// h(x, x').
     fn value(&self, one: &[f64], other: &[f64]) -> f64;
 

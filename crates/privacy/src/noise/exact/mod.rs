@@ -153,6 +153,12 @@ impl<R: CryptoRng + Send> Noise for Exact<R> {
         self.bits.fill(key);
     }
 
+    fn respond(&mut self, epsilon: f64, categories: u32, answers: &mut [f64]) {
+        for truth in answers {
+            *truth = answer(epsilon, categories, *truth as u64, &mut self.bits) as f64;
+        }
+    }
+
     fn perturb(&mut self, event: Event, sensitivity: f64, values: &mut [f64]) {
         let grid = |noise_multiplier| Grid::new(noise_multiplier, sensitivity, event.norm(), values.len());
         // PRIVACY: the event was charged by the gate; each arm samples exactly the law that its accountants read.
@@ -172,6 +178,17 @@ impl<R: CryptoRng + Send> Noise for Exact<R> {
                     }
                 }
             }
+        }
+    }
+}
+
+/// An answer of randomized response: a category is proposed, all alike; the truth is told, another one with probability e^-epsilon, or the
+/// proposal is made again.
+fn answer<R: CryptoRng, const WIDTH: u32>(epsilon: f64, categories: u32, truth: u64, bits: &mut Bits<R, WIDTH>) -> u64 {
+    loop {
+        let proposed = bits.below(u64::from(categories));
+        if proposed == truth || laws::exp_minus_any(epsilon, bits) {
+            return proposed;
         }
     }
 }

@@ -63,6 +63,17 @@ impl Idealized {
 impl Sealed for Idealized {}
 
 impl Noise for Idealized {
+    fn respond(&mut self, epsilon: f64, categories: u32, answers: &mut [f64]) {
+        // With this probability the answer is any category, the truth among them.
+        let others = f64::from(categories - 1);
+        let blind = f64::from(categories) / (others + libm::exp(epsilon));
+        for answer in answers {
+            if unit(self.bits()) < blind {
+                *answer = ((u128::from(self.bits()) * u128::from(categories)) >> 64) as f64;
+            }
+        }
+    }
+
     fn perturb(&mut self, event: Event, sensitivity: f64, values: &mut [f64]) {
         match event {
             Event::Reveal => panic!("an exact value has no noise"),

@@ -35,7 +35,7 @@ pub(super) fn resolve(
     let algorithm = required(config.algorithm.take(), "algorithm", lines)?;
     let algorithm: &'static Description =
         algorithms.iter().find(|one| one.name == algorithm).expect("the table of keys lists these names");
-    if algorithm.leaves == Leaves::NoisyData && config.privacy.is_none() {
+    if matches!(algorithm.leaves, Leaves::NoisyData | Leaves::Answers) && config.privacy.is_none() {
         let what = format!("{} is about privacy; accepted: with a section [privacy]", algorithm.name);
         return Err(lines.mistake("algorithm", what));
     }
@@ -46,10 +46,8 @@ pub(super) fn resolve(
     let data = data(required(config.data, "data", lines)?, &paths)?;
     let graph_config = match (algorithm.everyone, config.graph) {
         (true, Some(_)) => {
-            let what = format!(
-                "{} goes through all agents, in the order of their names; accepted: no [graph]",
-                algorithm.name
-            );
+            let what =
+                format!("{} is among all agents, in the order of their names; accepted: no [graph]", algorithm.name);
             return Err(lines.mistake("graph", what));
         }
         (true, None) => GraphConfig { kind: Some("complete".to_owned()), ..GraphConfig::default() },
@@ -463,7 +461,9 @@ fn run(
         // The first graph, models, the graph that they lead to, and models over it.
         (_, Some(turns)) => libm::ceil(turns.graph_first + 2.0 * turns.models + turns.graph) as u64,
         // Enough for every agent to finish its plan, but for one in a billion.
-        (Some(privacy), _) => 2 * privacy.updates + privacy.warm.map_or(0, |warm| u64::from(warm.start.wakes)) + 20,
+        (Some(privacy), _) if algorithm.leaves != Leaves::Rows => {
+            2 * privacy.updates + privacy.warm.map_or(0, |warm| u64::from(warm.start.wakes)) + 20
+        }
         _ if config.tolerance.is_some() => WAKES_WITH_TOLERANCE,
         _ => WAKES_DEFAULT,
     };

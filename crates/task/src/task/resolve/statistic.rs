@@ -3,11 +3,17 @@
 use super::super::check::Lines;
 use super::super::config::{Config, PrivacyConfig};
 use super::super::{
-    AccountantName, Bounds, Data, Description, GraphSource, Mechanism, NoiseKind, Pairs, Privacy, Schedule, Statistic,
-    StatisticKind, Trust, Unit, Yields, names_of,
+    AccountantName, Bounds, Data, Description, GraphSource, Leaves, Mechanism, NoiseKind, Pairs, Privacy, Schedule,
+    Statistic, StatisticKind, Ties, Trust, Unit, Yields, names_of,
 };
 use super::required;
 use crate::error::Mistake;
+
+/// Who reads bins.
+const BINNED: &str = "a histogram, and for rows that are told in bins, with [privacy]";
+
+/// The most bins of a histogram.
+const HISTOGRAM_BINS_MAX: u32 = 1 << 16;
 
 /// The statistic of a task that measures one. Such a task has nothing to do with models, and a task that learns models measures nothing.
 pub(super) fn resolve(
@@ -38,23 +44,26 @@ pub(super) fn resolve(
     }
     let columns = statistic.columns.map(|columns| check_columns(columns, lines)).transpose()?;
     let range = statistic.range.map(|[low, high]| Bounds { low, high });
+    let answers = algorithm.leaves.tells_answers() && config.privacy.is_some();
     let only_for = [
         (statistic.rows.is_some() && !kind.is_of_pairs(), "statistic.rows", "a statistic of pairs"),
         (statistic.positives.is_some() && kind != StatisticKind::Auc, "statistic.positives", "kind = \"auc\""),
         (statistic.ties.is_some() && kind != StatisticKind::Auc, "statistic.ties", "kind = \"auc\""),
+        (statistic.bins.is_some() && !answers && kind != StatisticKind::Histogram, "statistic.bins", BINNED),
+        (statistic.consistent.is_some() && algorithm.leaves != Leaves::Answers, "statistic.consistent", BINNED),
         (statistic.centres.is_some() && kind != StatisticKind::Scatter, "statistic.centres", "kind = \"scatter\""),
     ];
     if let Some((_, key, whose)) = only_for.into_iter().find(|(refused, ..)| *refused) {
         return Err(lines.mistake(key, format!("{key} is for {whose}; accepted with \"{}\": no {key}", kind.name())));
     }
-    let bins = match (kind, statistic.bins) {
-        (StatisticKind::Histogram, bins) => Some(required(bins, "statistic.bins", lines)?),
-        (_, None) => None,
-        (_, Some(_)) => {
-            let what = format!("statistic.bins is for histograms; accepted with kind = \"{}\": no bins", kind.name());
-            return Err(lines.mistake("statistic.bins", what));
-        }
+    let bins = match kind {
+        StatisticKind::Histogram => Some(required(statistic.bins, "statistic.bins", lines)?),
+        _ => statistic.bins,
     };
+    if let Some(bins) = bins.filter(|&bins| kind == StatisticKind::Histogram && bins > HISTOGRAM_BINS_MAX) {
+        let what = format!("statistic.bins is {bins}; accepted for a histogram: from 2 to {HISTOGRAM_BINS_MAX}");
+        return Err(lines.mistake("statistic.bins", what));
+    }
     if bins.is_some() && range.is_none() {
         let what =
             "statistic.range is missing, and bins are equal parts of it; accepted: statistic.range = [low, high]";
@@ -68,7 +77,9 @@ pub(super) fn resolve(
         agents: statistic.agents,
         rows: statistic.rows,
         positives: statistic.positives,
-        ties: statistic.ties.unwrap_or_default(),
+        // Scores in one bin cannot be told apart.
+        ties: statistic.ties.unwrap_or(if answers { Ties::Half } else { Ties::Zero }),
+        is_consistent: statistic.consistent.unwrap_or(true),
         centres: statistic.centres.unwrap_or_default(),
     }))
 }
@@ -122,7 +133,19 @@ pub(super) fn privacy(
         return Err(lines.mistake("data.record", what));
     }
     let epsilon = required(config.epsilon, "privacy.epsilon", lines)?;
-    let mechanism = config.mechanism.unwrap_or(Mechanism::Gaussian);
+    let answers = algorithm.leaves.tells_answers();
+    if answers {
+        let fixed = [
+            (config.mechanism.is_some(), "privacy.mechanism", "randomized response is all the noise that there is"),
+            (config.unit.is_some_and(|unit| unit != Unit::Record), "privacy.unit", "each answer is that of one row"),
+            (config.colluders.is_some(), "privacy.colluders", "answers are protected against everyone"),
+        ];
+        if let Some((_, key, why)) = fixed.into_iter().find(|(given, ..)| *given) {
+            return Err(lines.mistake(key, format!("{key}: {why}; accepted with {}: no {key}", algorithm.name)));
+        }
+    }
+    let pure = if answers { Mechanism::Laplace } else { Mechanism::Gaussian };
+    let mechanism = config.mechanism.unwrap_or(pure);
     let delta = match (config.delta, mechanism) {
         (None, Mechanism::Laplace) => 0.0,
         (written, _) => required(written, "privacy.delta", lines)?,
