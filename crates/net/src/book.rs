@@ -13,7 +13,7 @@ use crate::store::{Digest, Log, MARK_BYTES, chained, mark, record, seal};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use sottovoce_privacy::odometer::{Book, Entry, Instance, RecordId, Refused, TaskRows};
-use sottovoce_privacy::{Audience, Charge, Event, Filter, Ledger};
+use sottovoce_privacy::{Charge, Event, Filter, Ledger};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -448,7 +448,7 @@ impl WrittenEntry {
         };
         let plan = entry.plan.charges().map(|charge| {
             // The observer of an odometer is everyone, to whom noise against one member is none.
-            let is_bare = charge.audience == Audience::OneMember;
+            let is_bare = charge.audience.is_named_by_its_accountant();
             let (kind, parameter) = event(if is_bare { Event::Reveal } else { charge.event });
             (kind, parameter, charge.count)
         });

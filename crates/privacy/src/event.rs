@@ -112,12 +112,21 @@ pub enum Audience {
     Everyone,
     /// Any one other member, who sees what it is sent and nothing else. The guarantee is the accountant's that names this observer.
     OneMember,
+    /// Everyone, and as many members that put together what they know as the accountant names. The guarantee is that accountant's alone.
+    Coalition,
     /// The aggregator alone.
     Aggregator,
     /// The servers.
     Servers,
     /// The board, and so everyone who reads it.
     Board,
+}
+
+impl Audience {
+    /// Whether a charge is worth nothing but to the accountant that names this observer.
+    pub fn is_named_by_its_accountant(self) -> bool {
+        matches!(self, Audience::OneMember | Audience::Coalition)
+    }
 }
 
 /// Which list of a plan a release belongs to. Each has an order of its own; which is next is for a public clock to say, never for data.
@@ -133,18 +142,21 @@ pub enum Track {
     Token,
     /// Contributions to a token that are seen once more, because a token was issued again.
     Reissues,
+    /// Contributions to a sum under masks that cancel.
+    Sums,
 }
 
 impl Track {
     /// All of them.
-    pub const ALL: [Track; 4] = [Track::Models, Track::Losses, Track::Token, Track::Reissues];
+    pub const ALL: [Track; 5] = [Track::Models, Track::Losses, Track::Token, Track::Reissues, Track::Sums];
 
-    /// From whom its releases are protected, at the least: a plan with a token on it can be made by an accountant that names this observer, and by
+    /// From whom its releases are protected, at the least: a plan with a token or a sum on it can be made by an accountant that names this observer, and by
     /// no other.
     pub fn audience(self) -> Audience {
         match self {
             Track::Models | Track::Losses => Audience::Everyone,
             Track::Token | Track::Reissues => Audience::OneMember,
+            Track::Sums => Audience::Coalition,
         }
     }
 

@@ -58,12 +58,12 @@ impl Gate<NoNoise> {
 impl<N: Noise> Gate<N> {
     /// A gate without a plan, as [`Gate::without_privacy`] makes it, for a driver whose gates have one type.
     pub fn unplanned(noise: N) -> Self {
-        Gate { plan: None, done: [0; 4], ledger: Ledger::default(), noise }
+        Gate { plan: None, done: [0; Track::ALL.len()], ledger: Ledger::default(), noise }
     }
 
     /// A gate with an empty ledger that lets this plan happen, once.
     pub fn planned(plan: Arc<Plan>, noise: N) -> Self {
-        Gate { plan: Some(plan), done: [0; 4], ledger: Ledger::default(), noise }
+        Gate { plan: Some(plan), done: [0; Track::ALL.len()], ledger: Ledger::default(), noise }
     }
 
     /// The gate of an agent that was here before. It goes on behind the charges of its ledger, which must be the first steps of the

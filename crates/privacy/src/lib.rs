@@ -30,7 +30,7 @@ pub mod sensitivity;
 
 pub use account::{
     Accountant, BadLimit, Filter, Gaussian, Optimal, Pld, Rdp, Sum, Theorem1, Tight, gaussian_delta, gaussian_epsilon,
-    least_limit, network,
+    gopa, least_limit, network,
     network::{BadRing, Ring, RingBy, Shares, reissue_law},
 };
 pub use event::{Audience, BadCharge, Event, Track};

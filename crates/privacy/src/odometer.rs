@@ -8,7 +8,7 @@
 //! follows from the tasks that were run. Where they have names the task always starts, and the records that it would bring over their
 //! limit are *void*: whoever loads the data puts a public constant in their place.
 
-use crate::{Accountant, Audience, BadCharge, Charge, Event, Filter, Ledger};
+use crate::{Accountant, BadCharge, Charge, Event, Filter, Ledger};
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
@@ -169,7 +169,7 @@ impl Book {
     pub fn admit(&self, instance: Instance, task: &str, plan: Ledger, rows: TaskRows) -> Result<Entry, Refused> {
         let entry = |charged, void| Entry { instance, task: task.to_owned(), plan: plan.clone(), charged, void };
         let Some(filter) = &self.filter else { return Ok(entry(rows, BTreeSet::new())) };
-        let is_bare = |charge: &Charge| charge.event == Event::Reveal || charge.audience == Audience::OneMember;
+        let is_bare = |charge: &Charge| charge.event == Event::Reveal || charge.audience.is_named_by_its_accountant();
         if plan.charges().any(is_bare) {
             return Err(Refused::Exact { epsilon: filter.epsilon() });
         }

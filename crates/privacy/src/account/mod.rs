@@ -17,6 +17,7 @@
 
 mod filter;
 mod gaussian;
+pub mod gopa;
 mod loss;
 pub mod network;
 mod optimal;
@@ -36,7 +37,7 @@ pub use theorem_1::Theorem1;
 pub use tight::Tight;
 
 use crate::round::div_up;
-use crate::{Audience, Charge, Event, Ledger};
+use crate::{Charge, Event, Ledger};
 
 /// Turns a ledger into the epsilon of an (epsilon, delta) guarantee. It reads the ledger and nothing else,
 /// so that anyone can recompute the figure that a run reports.
@@ -71,9 +72,9 @@ fn within(delta: f64) -> f64 {
 }
 
 /// The value that every accountant must give, where there is one: 0 for nothing, infinity for an exact value, and for a charge whose noise protects
-/// from one member alone. The accountant that names that observer says what such a charge is worth to it.
+/// from one observer alone. The accountant that names that observer says what such a charge is worth to it.
 fn settled(ledger: &Ledger) -> Option<f64> {
-    let is_bare = |charge: &Charge| charge.event == Event::Reveal || charge.audience == Audience::OneMember;
+    let is_bare = |charge: &Charge| charge.event == Event::Reveal || charge.audience.is_named_by_its_accountant();
     if ledger.charges().any(is_bare) {
         return Some(f64::INFINITY);
     }
