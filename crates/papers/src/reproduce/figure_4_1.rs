@@ -81,9 +81,9 @@ impl Method {
             Method::Central => "sampled Gaussian (sound)",
             Method::Network => "proven (sound)",
             Method::Local => "Gaussian composition (sound)",
-            Method::PaperCentral => "authors' script, Bassily et al. 2014 (not DP as its clipping is done)",
-            Method::PaperNetwork => "conditions of Theorem 4.6, path hidden (not DP: not proven)",
-            Method::PaperLocal => "authors' script (not DP as its clipping is done)",
+            Method::PaperCentral => "authors' script, by Bassily et al. 2014 (more than needed)",
+            Method::PaperNetwork => "conditions of Theorem 4.6, path hidden (not proven, and more than needed)",
+            Method::PaperLocal => "authors' script (more than needed)",
         }
     }
 
@@ -326,7 +326,7 @@ fn plot<'c>(parameters: &Parameters, budget: usize, of: &dyn Fn((Method, usize))
         };
         let points = (0..runs[0].objective.len()).map(point).collect();
         let name = if dashed && method != Method::Exact {
-            format!("{}, as calibrated in the thesis (not DP)", method.name())
+            format!("{}, with the noise of the thesis", method.name())
         } else {
             method.name().to_owned()
         };
