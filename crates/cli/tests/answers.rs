@@ -5,18 +5,19 @@ mod support;
 use std::path::Path;
 use support::{done, json, read, refused, write};
 
-/// Many agents with one row each: two columns that go together, and a class.
+/// Many agents with one row each: a score and its class, and two ratings of four values that go together.
 fn rows(agents: usize) -> String {
     let mut state = 1u64;
     let mut unit = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 11) as f64 / (1u64 << 53) as f64
     };
-    let mut text = String::from("agent,label,x,y\n");
+    let rating = |x: f64| (4.0 * x).floor() / 4.0 + 0.125;
+    let mut text = String::from("agent,label,x,p,q\n");
     for agent in 0..agents {
         let (x, y) = (unit(), unit());
         let class = u8::from(unit() < 0.2 + 0.6 * x);
-        text += &format!("a{agent:05},{class},{x},{}\n", (x + y) / 2.0);
+        text += &format!("a{agent:05},{class},{x},{},{}\n", rating(x), rating((x + y) / 2.0));
     }
     text
 }
@@ -42,7 +43,7 @@ fn one_answer_of_each_row_gives_the_statistic_and_costs_what_the_task_says() {
     write(place, "rows.csv", &rows(20_000));
     for (algorithm, statistic, off) in [
         ("randomized-response", GINI, 0.03),
-        ("randomized-response", "kind = \"kendall\"\ncolumns = [\"x\", \"y\"]\nbins = 4\n", 0.12),
+        ("randomized-response", "kind = \"kendall\"\ncolumns = [\"p\", \"q\"]\nbins = 4\n", 0.1),
         ("randomized-response", "kind = \"auc\"\ncolumns = [\"x\"]\nbins = 8\n", 0.05),
         ("hierarchical-auc", "kind = \"auc\"\ncolumns = [\"x\"]\nbins = 256\n", 0.05),
         ("hierarchical-auc", "kind = \"auc\"\ncolumns = [\"x\"]\nbins = 16\nconsistent = false\n", 0.12),
@@ -85,7 +86,7 @@ fn what_answers_cannot_be_is_refused_in_one_line() {
         (response(GINI, "").replace("range = [0, 1]\n", ""), "statistic.range is missing"),
         (response(GINI, "").replace("[privacy]\nepsilon = 2\n", ""), "randomized-response is about privacy; accepted: with a section [privacy]"),
         (response(&format!("{GINI}bins = 1\n"), ""), "statistic.bins is 1; accepted: a whole number from 2"),
-        (response("kind = \"kendall\"\ncolumns = [\"x\", \"y\"]\nbins = 100\n", ""), "bins is 100 in each of 2 columns; at most 4096 together"),
+        (response("kind = \"kendall\"\ncolumns = [\"p\", \"q\"]\nbins = 100\n", ""), "bins is 100 in each of 2 columns; at most 4096 together"),
         (task("hierarchical-auc", &format!("{AUC}bins = 24\n"), ""), "bins is 24; a power of two from 2 to 1048576"),
         (task("hierarchical-auc", GINI, ""), "hierarchical-auc does not measure \"gini\""),
         (response("kind = \"kendall\"\ncolumns = [\"x\"]\n", ""), "kendall is of 2 columns, and there is 1"),

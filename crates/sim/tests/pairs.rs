@@ -2,18 +2,22 @@
 
 mod support;
 
+use sottovoce_algorithms::pairs::answered::Answered;
+use sottovoce_algorithms::pairs::answers::bins::Bins;
+use sottovoce_algorithms::pairs::answers::response::Response;
+use sottovoce_algorithms::pairs::answers::{Question, RowId};
 use sottovoce_algorithms::pairs::exchange::{Exchange, Rule, State, SwapKind, SwapLetter};
-use sottovoce_algorithms::pairs::kernel::{Auc, Gini, Kendall, PairKernel, Ties, auc_factor, usual_factor};
+use sottovoce_algorithms::pairs::kernel::{Auc, Gini, Kendall, Kernel, PairKernel, Ties, auc_factor, usual_factor};
 use sottovoce_algorithms::pairs::{gosta::Gosta, gosta_sync::GostaSync, u2_gossip::U2Gossip};
 use sottovoce_algorithms::reference::pairs::{Bound, observations, u2};
-use sottovoce_algorithms::{Dataset, Observations, Survey, graphs};
+use sottovoce_algorithms::{Bounds, Dataset, Observations, Survey, graphs};
 use sottovoce_core::{
     Activity, Algorithm, CannotResume, Coin, Cx, Graph, Neighbours, PeerId, Peers, Reject, Time, Wire,
 };
-use sottovoce_privacy::Exhausted;
+use sottovoce_privacy::{Event, Exhausted, Gate, Idealized, Plan, Simulated, Sum};
 use sottovoce_sim::{Clock, Faults, Settings, Simulation};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use support::{how_many, normal, settings, storm};
 
 /// A wake, an offer and an answer.
@@ -280,6 +284,52 @@ fn rows_count_once_each_whoever_has_how_many_and_factors_give_the_usual_statisti
     let positives = one.everyone().flat_map(|one| one.points.labels.to_vec()).filter(|label| *label > 0.0).count();
     let factor = auc_factor(positives, one.data.len() - positives).expect("two classes");
     check("AUC", Auc { ties: Ties::Half }, factor, &one);
+}
+
+/// Each row is told once, by randomized response, and its answer wanders: everyone comes to know what an aggregator would compute.
+#[test]
+fn check_03_k_gossip_about_answers_ends_at_what_all_answers_say() {
+    let bounds = Some(Bounds { low: -2.0, high: 2.0 });
+    let labelled = some_rows_each(13, graphs::watts_strogatz(20, 4, 0.3, 1).expect("a graph"), 1);
+    let survey = Survey { bounds, ..labelled };
+    let epsilon = 3.0;
+    let event = Event::RandomizedResponse { epsilon };
+    let plan = Arc::new(Plan::new(vec![event], f64::INFINITY, 0.5, &Sum).expect("an infinite budget"));
+    for kernel in [Kernel::Gini(Gini), Kernel::Auc(Auc { ties: Ties::Half })] {
+        let bins = Bins::new(Bounds { low: -2.0, high: 2.0 }, 5, 1).expect("bins");
+        let response = Response::new(&kernel, bins, epsilon).expect("good parameters");
+        let positives =
+            survey.everyone().flat_map(|one| one.points.labels.to_vec()).filter(|label| *label > 0.0).count();
+        let factor = match kernel {
+            Kernel::Auc(_) => auc_factor(positives, survey.data.len() - positives),
+            _ => usual_factor(survey.data.len()),
+        };
+        let answered = Answered::new(&kernel, response.clone());
+        let gosta = Gosta::new(answered, factor.expect("pairs")).expect("good parameters");
+        let gates = |id: PeerId| Gate::planned(plan.clone(), Simulated::Idealized(Idealized::new(5, id.0)));
+        let data = |agent| survey.observations(agent);
+        let mut run = Simulation::start_behind(gates, &gosta, &survey.graph, data, &settings(3)).expect("planned");
+        let mut tally = vec![0.0; response.tally_len()];
+        for agent in (0..20).map(PeerId) {
+            let labels = survey.observations(agent).points.labels;
+            for (node, label) in labels.iter().enumerate() {
+                let answer = run.state(agent).pair(node)[0] as u32;
+                response.add(&mut tally, RowId { agent, row: node as u32 }, *label > 0.0, answer);
+            }
+        }
+        let expected = response.conclude(&tally).expect("pairs");
+        run.advance(6_000_000);
+        for (agent, model) in run.models().values().iter().enumerate() {
+            assert!(
+                (model - expected).abs() < 0.02 * (1.0 + expected.abs()),
+                "{kernel:?}, {agent}: {model} {expected}"
+            );
+        }
+        for agent in (0..20).map(PeerId) {
+            let charges: Vec<_> = run.ledger(agent).charges().map(|charge| (charge.event, charge.count)).collect();
+            assert_eq!(charges, [(event, 1)], "one charge, however long the gossip");
+        }
+    }
 }
 
 /// By sender and receiver: letters in their order.

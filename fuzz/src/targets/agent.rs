@@ -2,14 +2,15 @@
 
 use crate::Target;
 use sottovoce_core::{Algorithm, Coin, Cx, Neighbours, Outbox, OutgoingLetter, PeerId, Peers, Posts, Role, Time, Wire};
-use sottovoce_privacy::{Gate, NoNoise, Secrets};
+use sottovoce_privacy::{Gate, Idealized, Plan, Secrets, Simulated};
+use std::sync::Arc;
 
 /// An agent without a driver.
 pub struct Agent<'w, A: Algorithm> {
     algorithm: &'w A,
     data: A::Data<'w>,
     peers: Peers<'w>,
-    gate: Gate<NoNoise>,
+    gate: Gate<Simulated>,
     outbox: Outbox,
     scratch: Vec<f64>,
     events: u64,
@@ -23,8 +24,23 @@ const WRITTEN_MAX: usize = 24;
 impl<'w, A: Algorithm> Agent<'w, A> {
     /// Who it is among its peers: agent 0.
     pub fn new(algorithm: &'w A, data: A::Data<'w>, peers: Peers<'w>) -> Self {
-        let (gate, outbox) = (Gate::without_privacy(), Outbox::default());
+        Self::behind(Gate::unplanned(Simulated::None), algorithm, data, peers)
+    }
+
+    /// The same with a plan, which lasts for as many starts as it has steps.
+    pub fn private(algorithm: &'w A, data: A::Data<'w>, peers: Peers<'w>, plan: Arc<Plan>) -> Self {
+        Self::behind(Gate::planned(plan, Simulated::Idealized(Idealized::new(1, 0))), algorithm, data, peers)
+    }
+
+    fn behind(gate: Gate<Simulated>, algorithm: &'w A, data: A::Data<'w>, peers: Peers<'w>) -> Self {
+        let outbox = Outbox::default();
         Agent { algorithm, data, peers, gate, outbox, scratch: Vec::new(), events: 0, written: Vec::new() }
+    }
+
+    /// With a letter that it would never write itself.
+    pub fn with_letter(mut self, bytes: &[u8]) -> Self {
+        self.written.push(bytes.to_vec());
+        self
     }
 
     fn event<R>(&mut self, work: impl FnOnce(&A, A::Data<'w>, &mut Cx<'_>) -> R) -> R {

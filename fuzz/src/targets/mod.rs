@@ -8,6 +8,8 @@ mod two_party;
 
 use crate::Target;
 use sottovoce_algorithms::joint::{Joint, LogDegree};
+use sottovoce_algorithms::pairs::answered::Answered;
+use sottovoce_algorithms::pairs::answers::{Answers, bins::Bins, response::Response};
 use sottovoce_algorithms::pairs::kernel::{Auc, Kernel, Ties};
 use sottovoce_algorithms::pairs::{gosta::Gosta, u2_gossip::U2Gossip};
 use sottovoce_algorithms::personal::{
@@ -23,6 +25,8 @@ use sottovoce_algorithms::personal::{
 use sottovoce_algorithms::{Bounds, Dataset, Loss, Observations, Problem, Regularization};
 use sottovoce_core::{Graph, PeerId};
 use sottovoce_privacy::sensitivity::Norm;
+use sottovoce_privacy::{Event, Plan, Sum};
+use std::sync::Arc;
 
 use agent::{Agent, Letters, Resumed};
 use frames::{Answers, Questions};
@@ -90,6 +94,12 @@ pub fn with_all<R>(work: impl FnOnce(&mut [Box<dyn Target + '_>]) -> R) -> R {
     let kernel = || Kernel::Auc(Auc { ties: Ties::Half });
     let gosta = Gosta::new(kernel(), 2.0).expect(good);
     let u2_gossip = U2Gossip::new(kernel(), 2.0, logistic.graph.edge_count()).expect(good);
+    let bins = Bins::new(Bounds { low: -1.0, high: 1.0 }, 8, 1).expect(good);
+    let response = Response::new(&kernel(), bins, 2.0).expect(good);
+    let answers = Answers::new(response.clone(), 4, me);
+    let answered = Gosta::new(Answered::new(&kernel(), response), 2.0).expect(good);
+    let answer = vec![Event::RandomizedResponse { epsilon: 2.0 }; 1 << 16];
+    let answer = Arc::new(Plan::new(answer, f64::INFINITY, 0.5, &Sum).expect(good));
     let mut scores = Dataset::new(1);
     scores.push_agent(&[0.25, -0.5, 0.75], &[1.0, -1.0, 1.0]);
     let bounds = Some(Bounds { low: -1.0, high: 1.0 });
@@ -110,6 +120,17 @@ pub fn with_all<R>(work: impl FnOnce(&mut [Box<dyn Target + '_>]) -> R) -> R {
         Box::new(Letters::new("letters, boosting and graph", Agent::new(&boosting_and_graph, shard, everyone))),
         Box::new(Letters::new("letters, gosta", Agent::new(&gosta, observed, listed))),
         Box::new(Letters::new("letters, u2-gossip", Agent::new(&u2_gossip, observed, listed))),
+        Box::new(Letters::new(
+            "letters, answers",
+            // Categories 3 and 2, the second one's label positive.
+            Agent::private(&answers, observed, listed, answer.clone()).with_letter(&[3, 0, 2, 0x80]),
+        )),
+        Box::new(Letters::new(
+            "letters, gosta about answers",
+            Agent::private(&answered, observed, listed, answer.clone()),
+        )),
+        Box::new(Resumed::new("resume, answers", Agent::private(&answers, observed, listed, answer.clone()))),
+        Box::new(Resumed::new("resume, gosta about answers", Agent::private(&answered, observed, listed, answer))),
         Box::new(Resumed::new("resume, gosta", Agent::new(&gosta, observed, listed))),
         Box::new(Resumed::new("resume, propagation", Agent::new(&propagation, shard, listed))),
         Box::new(Resumed::new("resume, ADMM", Agent::new(&admm, squares, listed))),

@@ -56,7 +56,7 @@ impl Hierarchy {
             return refuse("bins", leaves.to_string(), "a power of two from 2 to 1048576");
         }
         let half = libm::tanh(epsilon / 2.0);
-        if !(half > 1e-12) {
+        if half.is_nan() || half <= 1e-12 {
             return refuse("epsilon", epsilon.to_string(), "more than 1e-11");
         }
         Ok(Hierarchy { bounds, levels: leaves.trailing_zeros(), scale: 1.0 / half, ties, is_consistent })

@@ -36,7 +36,8 @@ impl Response {
         let truth = libm::expm1(epsilon) / (f64::from(k) + libm::expm1(epsilon));
         // An epsilon that is infinite tells the truth.
         let truth = if epsilon > 700.0 { 1.0 } else { truth };
-        if !(epsilon > 0.0 && truth >= TRUTH_MIN) {
+        let tells = epsilon > 0.0 && truth >= TRUTH_MIN;
+        if !tells {
             let value = format!("{epsilon} for {k} categories");
             return Err(ConfigError { field: "epsilon", value, accepted: "more, or fewer bins" });
         }
@@ -263,7 +264,8 @@ mod tests {
             let (mut sum, mut pairs) = (0.0, 0.0);
             for (u, one) in answers.iter().enumerate() {
                 for (v, other) in answers.iter().enumerate() {
-                    if if kernel.has_label() { one.0 && !other.0 } else { u != v } {
+                    let is_counted = if kernel.has_label() { one.0 && !other.0 } else { u != v };
+                    if is_counted {
                         sum += term(one.1, other.1);
                         pairs += 1.0;
                     }
