@@ -9,7 +9,7 @@ mod two_party;
 use crate::Target;
 use sottovoce_algorithms::joint::{Joint, LogDegree};
 use sottovoce_algorithms::pairs::answered::Answered;
-use sottovoce_algorithms::pairs::answers::{Answers, bins::Bins, response::Response};
+use sottovoce_algorithms::pairs::answers::{self, bins::Bins, response::Response};
 use sottovoce_algorithms::pairs::kernel::{Auc, Kernel, Ties};
 use sottovoce_algorithms::pairs::{gosta::Gosta, u2_gossip::U2Gossip};
 use sottovoce_algorithms::personal::{
@@ -96,7 +96,7 @@ pub fn with_all<R>(work: impl FnOnce(&mut [Box<dyn Target + '_>]) -> R) -> R {
     let u2_gossip = U2Gossip::new(kernel(), 2.0, logistic.graph.edge_count()).expect(good);
     let bins = Bins::new(Bounds { low: -1.0, high: 1.0 }, 8, 1).expect(good);
     let response = Response::new(&kernel(), bins, 2.0).expect(good);
-    let answers = Answers::new(response.clone(), 4, me);
+    let answers = answers::Answers::new(response.clone(), 4, me);
     let answered = Gosta::new(Answered::new(&kernel(), response), 2.0).expect(good);
     let answer = vec![Event::RandomizedResponse { epsilon: 2.0 }; 1 << 16];
     let answer = Arc::new(Plan::new(answer, f64::INFINITY, 0.5, &Sum).expect(good));
