@@ -10,7 +10,6 @@ mod figure_2ab;
 mod figure_2c;
 mod figure_3;
 mod figure_4;
-mod figure_4_1;
 mod folder;
 mod hinge;
 mod linear;
@@ -23,6 +22,7 @@ mod results;
 mod sound;
 mod table_1;
 mod table_2_1;
+mod thesis;
 mod tuning;
 mod verdict;
 
@@ -173,7 +173,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
         paper: &THESIS_4,
         toml: include_str!("../../../../papers/thesis-chapter-4/figure-4.1.toml"),
         data: &["california_housing"],
-        run: figure_4_1::run,
+        run: thesis::figure_4_1::run,
     },
 ];
 

@@ -1,8 +1,8 @@
 //! Figure 4.1 of the thesis: private SGD by a token against a trusted curator and against local differential privacy, on California housing; and network against
 //! local differential privacy of sums, by the number of members.
 
-use super::bench::Bench;
-use super::outcome::{Claim, ExperimentOutcome, Labelled, Plot, Series, Spread, Table};
+use super::super::bench::Bench;
+use super::super::outcome::{Claim, ExperimentOutcome, Labelled, Plot, Series, Spread, Table};
 use crate::housing::Housing;
 use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::token::walk::{Beyond, Walk, WalkConfig};

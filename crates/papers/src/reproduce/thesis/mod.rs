@@ -1,0 +1,3 @@
+//! Figures of the thesis, chapter by chapter.
+
+pub mod figure_4_1;
