@@ -4,7 +4,7 @@
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use sottovoce_core::Graph;
-use sottovoce_privacy::network::{BadNetwork, Gossip, PAIRS_MEMBERS_MAX, Sampled, Walk};
+use sottovoce_privacy::network::{BadNetwork, Clones, Gossip, PAIRS_MEMBERS_MAX, Sampled, Walk};
 use sottovoce_privacy::{Accountant, Charge, Ledger, Ring, Shares};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::task::{Observer, Steps, Unit};
@@ -85,6 +85,9 @@ pub struct Header {
     /// Where a curator is trusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     curator: Option<CuratorContext>,
+    /// Where the observer is a member of a ring that counts answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answers: Option<AnswersContext>,
     /// Where there is a guarantee for each pair of members.
     #[serde(skip_serializing_if = "Option::is_none")]
     pairs: Option<PairsContext>,
@@ -135,6 +138,15 @@ struct CuratorContext {
     hops: u64,
 }
 
+/// A ring on which each member answers once in each round.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnswersContext {
+    members: u64,
+    rounds: u64,
+    cells: u64,
+}
+
 impl WalkContext {
     fn of(walk: &Walk, steps: Steps) -> Self {
         WalkContext {
@@ -171,7 +183,7 @@ impl Header {
         };
         let (ring, pairs) = match observer {
             Observer::Everyone if unit == Unit::Record => return None,
-            Observer::Everyone | Observer::Walk(..) | Observer::Curator(_) => (None, None),
+            Observer::Everyone | Observer::Walk(..) | Observer::Curator(_) | Observer::Answers(_) => (None, None),
             Observer::Ring(ring) => (Some(context(ring)), None),
             Observer::Pairs { rounds } => {
                 (None, Some(PairsContext { rounds: *rounds, members: None, edges: Vec::new() }))
@@ -185,7 +197,14 @@ impl Header {
             Observer::Curator(sampled) => Some(CuratorContext { members: sampled.agents(), hops: sampled.hops() }),
             _ => None,
         };
-        Some(Header { ledger: 1, unit, observer: observer.name(), ring, pairs, walk, curator })
+        let answers = match observer {
+            Observer::Answers(clones) => {
+                let (members, rounds, cells) = clones.context();
+                Some(AnswersContext { members, rounds, cells })
+            }
+            _ => None,
+        };
+        Some(Header { ledger: 1, unit, observer: observer.name(), ring, pairs, walk, curator, answers })
     }
 
     /// With the graph that a mean over pairs is of.
@@ -211,6 +230,14 @@ impl Header {
     /// What a header says; without one a ledger is for a record, against everyone. A header that no run writes is refused, with the reason.
     pub fn guarantee(header: Option<&Header>) -> Result<(Unit, Observer), String> {
         let Some(header) = header else { return Ok((Unit::Record, Observer::Everyone)) };
+        if let Some(AnswersContext { members, rounds, cells }) = header.answers {
+            let alone =
+                header.ring.is_none() && header.pairs.is_none() && header.walk.is_none() && header.curator.is_none();
+            let clones = Clones::new(members, rounds, cells).map_err(|error| error.to_string())?;
+            let fits = alone && header.ledger == 1 && header.observer == Observer::Answers(clones).name();
+            let what = || "a header of another form, or of several observers at once".to_owned();
+            return fits.then_some((header.unit, Observer::Answers(clones))).ok_or_else(what);
+        }
         let observer = match (header.ring, &header.pairs, header.walk, header.curator) {
             (None, None, None, None) => Observer::Everyone,
             (None, Some(pairs), None, None) => Observer::Pairs { rounds: pairs.rounds },

@@ -79,6 +79,7 @@ pub fn guarantee_in_words(unit: Unit, observer: &Observer) -> String {
             "{replaced}, against {}, who know the path of the token, see it when they hold it and are told what it came to",
             observer.name()
         ),
+        Observer::Answers(_) => format!("{replaced}, against {}, from what is sent to them", observer.name()),
         Observer::Ring(ring) => format!("{replaced}, against {}, from what is sent to them", ring.observer()),
     }
 }

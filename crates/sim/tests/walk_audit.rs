@@ -176,7 +176,7 @@ fn belief(walk: &Walk<Sums>, walked: &Walked, coalition: &[usize], others: &[f64
 /// Attacks on whole runs of the algorithm itself stay below the claim for their observers, and come near it.
 #[test]
 fn no_coalition_finds_more_in_whole_runs_than_is_claimed() {
-    let (walk, delta) = (sums(), 0.01);
+    let (walk, delta) = (sums(), 0.05);
     for coalition in [vec![3], vec![3, 7], vec![1, 3, 5, 7, 9]] {
         let public = network::Walk::new(MEMBERS as u64, HOPS, CONTRIBUTIONS.into())
             .and_then(|walk| walk.with_colluders(coalition.len() as u64))
@@ -187,7 +187,7 @@ fn no_coalition_finds_more_in_whole_runs_than_is_claimed() {
         let mut seed = 0;
         let mut world = |first: f64| -> Vec<f64> {
             let values = values(first);
-            (0..8000)
+            (0..12_000)
                 .map(|_| {
                     seed += 1;
                     let noise = |id: u32| Simulated::Idealized(Idealized::new(seed, id));

@@ -2,6 +2,7 @@
 
 pub mod epoch;
 mod grid;
+pub mod histogram;
 pub mod ring;
 pub mod walk;
 pub mod walk_sgd;

@@ -316,7 +316,7 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         Ok::<_, Mistake>(match observer {
             Observer::Everyone | Observer::Pairs { .. } => ledger_file::epsilons(ledgers, delta, accountant),
             Observer::Ring(ring) => ledger_file::epsilons(ledgers, delta, &ring.by(accountant)),
-            Observer::Walk(..) | Observer::Curator(_) => {
+            Observer::Walk(..) | Observer::Curator(_) | Observer::Answers(_) => {
                 ledger_file::epsilons(ledgers, delta, &*observer.accountant(AccountantName::Tight))
             }
         })
@@ -356,7 +356,11 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         Observer::Everyone => {
             "For one record replaced by another, against someone who sees every release.\n".to_owned()
         }
-        Observer::Ring(_) | Observer::Pairs { .. } | Observer::Walk(..) | Observer::Curator(_) => {
+        Observer::Ring(_)
+        | Observer::Pairs { .. }
+        | Observer::Walk(..)
+        | Observer::Curator(_)
+        | Observer::Answers(_) => {
             format!("The ledger says {}.\n", guarantee_in_words(unit, &observer))
         }
     })?;

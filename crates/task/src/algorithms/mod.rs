@@ -6,6 +6,7 @@
 mod access;
 mod answers;
 mod learned_graph;
+mod ring_histogram;
 
 pub mod admm;
 pub mod coordinate_descent;

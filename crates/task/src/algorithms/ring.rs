@@ -1,6 +1,6 @@
 //! Sums and means by a token that goes round a ring (Cyffers and Bellet 2022): exact, or private against any one other member.
 
-use super::{Access, Visitor};
+use super::{Access, Visitor, ring_histogram};
 use crate::error::Mistake;
 use crate::keys::{ABOVE_0, Key, Kind, key};
 use crate::loaded::Loaded;
@@ -14,11 +14,11 @@ use sottovoce_privacy::{self as privacy, Plan, Shares, Track, reissue_law};
 use toml::Value;
 
 /// The key of who learns the sum.
-const RELEASE: &str = "token.release";
+pub(super) const RELEASE: &str = "token.release";
 /// The key of who makes noise.
 const NOISE: &str = "token.noise";
 /// The key of how many members in a row may be passed over.
-const REISSUES: &str = "token.reissues";
+pub(super) const REISSUES: &str = "token.reissues";
 /// The key of how long a holder waits for its successor.
 const TIMEOUT: &str = "token.timeout";
 
@@ -35,7 +35,7 @@ pub const DESCRIPTION: Description = Description {
     name: "ring",
     sentence: "nothing: when the token comes it adds its part, with `[privacy]` sometimes noise, and passes it on",
     yields: Yields::Estimate,
-    statistics: &[StatisticKind::Mean, StatisticKind::Sum],
+    statistics: &[StatisticKind::Mean, StatisticKind::Sum, StatisticKind::Histogram],
     leaves: Leaves::Token,
     everyone: true,
     in_rounds: true,
@@ -49,12 +49,18 @@ pub const DESCRIPTION: Description = Description {
     check,
     observer,
     deviation: |task, plan, problem| {
+        if ring_histogram::is_wanted(task) {
+            return ring_histogram::deviation(task, plan, problem);
+        }
         let ring = Ring::new(config(task, plan, problem.agents())).ok()?;
         let rows = (0..problem.agents() as u32).map(|id| problem.data.size(PeerId(id)) as u64).sum();
         let weight = if unit(task) == RingUnit::Record { rows } else { problem.agents() as u64 };
         task.privacy.map(|_| ring.deviation(weight))
     },
     plan: |task, privacy, problem: &Problem| {
+        if ring_histogram::is_wanted(task) {
+            return ring_histogram::plan(task, privacy, problem);
+        }
         let rounds = task.run.rounds.unwrap_or(1) as usize;
         // What may be seen once more, because a token was issued again, is planned for each contribution: proofs/ring.md.
         let again = if reissues(task) == 0 { 0 } else { rounds * shares(&task.own).seen_again() };
@@ -78,6 +84,9 @@ const KEYS: &[Key] = &[
 ];
 
 fn observer(task: &Task, agents: usize) -> Observer {
+    if ring_histogram::is_wanted(task) {
+        return ring_histogram::observer(task, agents);
+    }
     let colluders = task.privacy.map_or(1, |privacy| privacy.colluders);
     // A peer that lists too few members yet may be looked at; it cannot start.
     let members = (agents as u32).max(colluders.saturating_add(2)).max(MEMBERS_MIN);
@@ -128,6 +137,9 @@ fn config(task: &Task, plan: Option<&Plan>, members: usize) -> RingConfig {
 }
 
 fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
+    if ring_histogram::is_wanted(task) {
+        return ring_histogram::check(task, sizes);
+    }
     let Some(Sizes { agents, columns }) = sizes else {
         let colluders = task.privacy.map_or(1, |privacy| privacy.colluders);
         // As many members as any number of colluders could need.
@@ -176,6 +188,9 @@ fn key_of(error: &BadRing) -> &'static str {
 }
 
 pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
+    if ring_histogram::is_wanted(&loaded.task) {
+        return ring_histogram::build(loaded, visitor);
+    }
     let config = config(&loaded.task, loaded.plan.as_deref(), loaded.names.len());
     // A token that grows beyond its bound begins at the other end. A peer knows its own rows only, and takes the others to have as many.
     let rows = (0..loaded.problem.agents() as u32).map(|id| loaded.problem.data.size(PeerId(id)) as u64);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::personal::descent::WarmStart;
 pub use sottovoce_algorithms::personal::home::Home;
-use sottovoce_privacy::network::{Cycle, Iteration, Sampled, Walk};
+use sottovoce_privacy::network::{Clones, Cycle, Iteration, Sampled, Walk};
 use sottovoce_privacy::{Accountant, Ring, Sum, Theorem1, Tight, sensitivity::Norm};
 
 /// The budget of each agent, and how it is spent.
@@ -108,6 +108,8 @@ pub enum Observer {
     },
     /// Members whom a token passes that walks over the complete graph.
     Walk(Walk, Steps),
+    /// Members of a ring, who see what others have answered together.
+    Answers(Clones),
     /// Everyone but a curator, who is trusted with all data and makes the steps of a walk in one place.
     Curator(Sampled),
 }
@@ -118,6 +120,7 @@ impl Observer {
         match self {
             Observer::Everyone => "everyone".to_owned(),
             Observer::Ring(ring) => ring.observer(),
+            Observer::Answers(_) => "any one other member".to_owned(),
             Observer::Pairs { .. } => "each one other member, by pair".to_owned(),
             Observer::Curator(_) => "everyone but a trusted curator".to_owned(),
             Observer::Walk(walk, _) => match walk.observer().colluders {
@@ -133,6 +136,7 @@ impl Observer {
         match self {
             Observer::Everyone | Observer::Pairs { .. } => Box::new(plain),
             Observer::Ring(ring) => Box::new(ring.by(plain)),
+            Observer::Answers(clones) => Box::new(*clones),
             // There is one way to count along a path, whatever the task's name for others.
             Observer::Curator(sampled) => Box::new(*sampled),
             Observer::Walk(walk, Steps::Sums) => Box::new(Cycle::new(*walk)),

@@ -32,10 +32,10 @@ pub enum WalkLetter<'a> {
 }
 
 /// Bytes before the numbers.
-pub(super) const HEAD_BYTES: usize = 29;
+pub(in crate::token) const HEAD_BYTES: usize = 29;
 
 /// No token weighs more: sums of numbers of rows below it are exact.
-pub(super) const WEIGHT_MAX: u64 = 1 << 53;
+pub(in crate::token) const WEIGHT_MAX: u64 = 1 << 53;
 
 impl<'a> Wire<'a> for WalkLetter<'a> {
     fn encode(&self, out: &mut Vec<u8>) {

@@ -27,11 +27,11 @@ mod letter;
 mod sums;
 
 pub use config::{BadWalk, Beyond, MEMBERS_MIN, TOKENS_MAX, WalkConfig};
+pub(super) use letter::{HEAD_BYTES, WEIGHT_MAX};
 pub use letter::{Token, WalkLetter};
 pub use sums::{BadSums, Goal, Sums, SumsConfig};
 
 use crate::saved;
-use letter::{HEAD_BYTES, WEIGHT_MAX};
 use serde::{Deserialize, Serialize};
 use sottovoce_core::wire::{NUMBER_MAX, Numbers};
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, PeerId, Peers, Reject};

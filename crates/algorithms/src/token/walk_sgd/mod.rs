@@ -16,6 +16,7 @@
 //! As of a walk, by the accountant `Iteration`: `crates/privacy/proofs/network-iteration.md`.
 
 use super::walk::{Ended, Movement, Moving, Walk, is_number};
+use crate::kernel;
 use crate::vector::norm;
 use crate::{Loss, Points, Shard};
 use sottovoce_privacy::{Event, Gate, Public, Receipt, Released};
@@ -109,33 +110,54 @@ impl Gradient {
     }
 }
 
+/// More than a mean of a million gradients, or of a million coordinates, is off by rounding, relatively.
+const ROUNDING: f64 = 1e-9;
+
+/// Points whose limits need no memory of their own.
+const FEW: usize = 64;
+
 /// The mean over points of their gradients, each clipped to `clip` where there is one; zero where there is no point.
-#[inline]
 pub fn mean_gradient(loss: Loss, clip: Option<f64>, points: Points<'_>, theta: &[f64], out: &mut [f64]) {
     out.fill(0.0);
-    let limit = clip.unwrap_or(f64::INFINITY);
-    for (x, y) in points.iter() {
-        let (mut dot, mut square) = (0.0, 0.0);
-        for (x, theta) in x.iter().zip(theta) {
-            dot += x * theta;
-            square += x * x;
-        }
-        let slope = loss.slope(dot, y);
-        let length = slope.abs() * square.sqrt();
-        // A slope that is no number has no length, and counts as none.
-        let factor = if length <= limit {
-            slope
-        } else if length > limit {
-            slope * (limit / length)
-        } else {
-            0.0
-        };
-        for (out, x) in out.iter_mut().zip(x) {
-            *out += factor * x;
+    match clip {
+        None => kernel::add_gradient(loss, points, theta, out),
+        Some(clip) => {
+            let (mut few, mut many) = ([0.0; FEW], Vec::new());
+            let limits = match few.get_mut(..points.len()) {
+                Some(limits) => limits,
+                None => {
+                    many.resize(points.len(), 0.0);
+                    &mut many[..]
+                }
+            };
+            kernel::vectorized(Clipped { loss, clip, points, theta, limits, out });
         }
     }
     let share = 1.0 / points.len().max(1) as f64;
     out.iter_mut().for_each(|out| *out *= share);
+}
+
+/// The sum of clipped gradients: slopes are cut where they times |x| are the clip.
+struct Clipped<'a> {
+    loss: Loss,
+    clip: f64,
+    points: Points<'a>,
+    theta: &'a [f64],
+    limits: &'a mut [f64],
+    out: &'a mut [f64],
+}
+
+impl kernel::Arithmetic for Clipped<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: kernel::Simd>(self, simd: S) {
+        let rows = self.points.features.chunks_exact(self.points.dimension);
+        for (limit, x) in self.limits.iter_mut().zip(rows) {
+            *limit = self.clip / x.iter().map(|x| x * x).sum::<f64>().sqrt();
+        }
+        kernel::add_clipped_gradient_inline(simd, self.loss, self.limits, self.points, self.theta, self.out);
+    }
 }
 
 /// What a noisy gradient does to the token: tau - gamma g, back into the ball.
@@ -171,9 +193,10 @@ impl Movement for Gradient {
         self.config.dimension
     }
 
-    /// All of a member's examples are replaced: two means of gradients of at most the clip. Without a clip nothing is protected.
+    /// All of a member's examples are replaced: two means of gradients of at most the clip, and what computing them rounds. Without a clip nothing is
+    /// protected.
     fn sensitivity(&self) -> f64 {
-        self.config.clip.map_or(1.0, |clip| 2.0 * clip)
+        self.config.clip.map_or(1.0, |clip| 2.0 * clip * (1.0 + ROUNDING))
     }
 
     fn step<'m>(

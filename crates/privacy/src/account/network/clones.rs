@@ -12,8 +12,9 @@
 
 use super::walk::{BadNetwork, Observer};
 use crate::account::optimal::{equal_steps, log_binomial};
-use crate::account::within;
+use crate::account::{Accountant, within};
 use crate::round::widen;
+use crate::{Audience, Event, Ledger};
 
 /// Privacy of one member's K counts in the histogram of a ring, against any one other member.
 ///
@@ -41,6 +42,11 @@ impl Clones {
             (.., 0..2) => bad("number of cells", cells, "at least 2"),
             _ => Ok(Clones { agents, rounds, cells }),
         }
+    }
+
+    /// Members, rounds and cells: what anyone needs to account for a ledger again.
+    pub fn context(&self) -> (u64, u64, u64) {
+        (self.agents, self.rounds, self.cells)
     }
 
     /// Whom its guarantee is against.
@@ -115,6 +121,21 @@ impl Clones {
         let uniform = 2.0 * flip / self.random_share(local_epsilon);
         let full = shuffled(self.agents - 2, 2.0 * flip, local_epsilon, epsilon);
         full.max(shuffled(self.blanket(local_epsilon), uniform.min(1.0), local_epsilon, epsilon))
+    }
+}
+
+impl Accountant for Clones {
+    fn epsilon(&self, ledger: &Ledger, delta: f64) -> f64 {
+        if ledger.releases() == 0 {
+            return 0.0;
+        }
+        // With unequal answers the clearest counts, and all rounds do.
+        let most = ledger.charges().try_fold(0.0f64, |most, charge| match charge.event {
+            Event::RandomizedResponse { epsilon } if charge.audience == Audience::OneMember => Some(most.max(epsilon)),
+            _ => None,
+        });
+        let covered = ledger.releases() <= self.rounds;
+        most.filter(|_| covered).map_or(f64::INFINITY, |most| self.epsilon_at(most, delta))
     }
 }
 
@@ -200,6 +221,7 @@ fn hidden(clones: f64, local_epsilon: f64, epsilon: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Charge;
     use std::collections::BTreeMap;
 
     /// The law of a histogram of three cells: of answers to true cells, and of uniform counts.
@@ -293,6 +315,13 @@ mod tests {
         let ring = Clones::new(300, 3, 10).expect("valid");
         let local = ring.local_epsilon(here, 1e-6);
         assert!(local >= 1.0 * (1.0 - 1e-5) && ring.epsilon_at(local, 1e-6) <= here, "{local}");
+        let answers = |count, audience| {
+            let charge = Charge { audience, ..Charge::new(Event::RandomizedResponse { epsilon: 1.0 }, count) };
+            Ledger::from_charges([charge]).expect("valid")
+        };
+        assert_eq!(ring.epsilon(&answers(2, Audience::OneMember), 1e-6), here, "all rounds count");
+        assert!(ring.epsilon(&answers(4, Audience::OneMember), 1e-6).is_infinite(), "more than the plan");
+        assert!(ring.epsilon(&answers(1, Audience::Everyone), 1e-6).is_infinite(), "others see it too");
         assert_eq!(
             Clones::new(2, 1, 2),
             Err(BadNetwork::OutOfRange { what: "number of members of a ring", value: 2.0, accepted: "at least 3" })
