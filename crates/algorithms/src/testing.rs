@@ -1,5 +1,6 @@
 //! Random problems for tests.
 
+use crate::servers::polar::{CompactSet, Consensus, Polar, PolarConfig, Scope, StepSize, Variant, Weights};
 use crate::token::ring::{Reveal, Ring, RingConfig, RingGoal, RingNoise, RingUnit};
 use crate::token::walk::{Beyond, Goal, Sums, SumsConfig, Walk, WalkConfig};
 use crate::{Dataset, Loss, Problem, Regularization, Shard};
@@ -298,4 +299,30 @@ pub fn exact_walk(members: u32, columns: u32) -> Walk<Sums> {
     let (contributions, law, beyond, track) = (None, None, Beyond::Noise, Track::Token);
     let config = WalkConfig { members, hops: 20, tokens: 2, contributions, law, beyond, track };
     Walk::new(config, Sums::new(sums, members).expect("good parameters")).expect("good parameters")
+}
+
+/// A run of POLAR-SGD with three servers, the last three agents.
+pub(crate) fn small_polar(agents: u32, dimension: usize) -> Polar {
+    let config = PolarConfig {
+        agents,
+        servers: (agents.saturating_sub(3)..agents).map(PeerId).collect(),
+        servers_each: 3,
+        colluders: 1,
+        dimension,
+        variant: Variant::ClientAveraged,
+        scope: Scope::Block,
+        weights: Weights::PerNumber,
+        consensus_every: 3,
+        rounds: 5,
+        weight: 2.0,
+        weight_bound: 20.0,
+        noise_bound: 0.5,
+        set: CompactSet::Box(10.0),
+        start: 0.0,
+        batch: 4,
+        step: StepSize { first: 0.01, offset: 1.0, power: 1.0 },
+        consensus: Consensus::Secure,
+        timeout: 5.0,
+    };
+    Polar::new(config).expect("good parameters")
 }

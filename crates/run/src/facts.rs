@@ -165,6 +165,9 @@ impl PublicFacts {
         else {
             return match self.algorithm.leaves {
                 Leaves::Nothing => "Nothing leaves any agent: epsilon = 0.".to_owned(),
+                Leaves::Obfuscated => "This is NOT differential privacy: servers see weighted gradients with bounded vectors added, and the mean of \
+                                       many rounds shows a client's own gradient; epsilon = infinity against the servers."
+                    .to_owned(),
                 _ => {
                     let what = match &self.statistic {
                         Some(statistic) if statistic.kind.is_of_pairs() => "rows",

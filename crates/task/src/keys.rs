@@ -29,7 +29,8 @@ pub struct Range {
 pub const ABOVE_0: Range = Range { low: 0.0, low_included: false, high: f64::INFINITY, high_included: false };
 /// From 1 to below 2.
 pub const FROM_1_BELOW_2: Range = Range { low: 1.0, low_included: true, high: 2.0, high_included: false };
-const FROM_0: Range = Range { low_included: true, ..ABOVE_0 };
+/// From zero on, finite.
+pub const FROM_0: Range = Range { low_included: true, ..ABOVE_0 };
 const BELOW_1: Range = Range { high: 1.0, ..FROM_0 };
 const SHARE: Range = Range { high_included: true, ..INSIDE_0_1 };
 const PROBABILITY: Range = Range { high_included: true, ..BELOW_1 };
@@ -38,6 +39,10 @@ pub const COUNT: i64 = u32::MAX as i64;
 const INSIDE_0_1: Range = Range { low_included: false, ..BELOW_1 };
 
 impl Range {
+    /// Any finite number.
+    pub const ANY: Range =
+        Range { low: f64::NEG_INFINITY, low_included: false, high: f64::INFINITY, high_included: false };
+
     /// Above one number, up to another.
     pub const fn above_up_to(low: f64, high: f64) -> Self {
         Range { low, low_included: false, high, high_included: true }
@@ -55,6 +60,7 @@ impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let low = if self.low_included { "from" } else { "above" };
         match (self.high == f64::INFINITY, self.high_included) {
+            (true, _) if self.low == f64::NEG_INFINITY => write!(f, "a finite number"),
             (true, _) => write!(f, "a finite number {low} {}", self.low),
             (false, true) => write!(f, "a number {low} {} to {}", self.low, self.high),
             (false, false) => write!(f, "a number {low} {} to below {}", self.low, self.high),
@@ -223,7 +229,7 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("run", Kind::Table, "all defaults", "How long, and with which clock."),
     key("run.wakes-per-agent", Kind::Integer(1, COUNT), "200; 200000 with `tolerance`; 20 + 2 x updates + warm.wakes with [privacy], and with a learned graph too first-wakes + 2 x model-wakes + graph-wakes", "Mean wakes per agent: the schedule has agents x this many. With `tolerance`, the most there can be."),
     key("run.tolerance", Kind::Number(ABOVE_0), "none", "Ends the run when no agent moves by more than this in ten wakes (a tenth in each) and nothing is in flight. For frank-wolfe: when the duality gap, which bounds the distance from the minimum, is at most this. Not with a learned graph."),
-    key("run.rounds", Kind::Integer(1, ROUNDS_MAX), "1; from the graph's second eigenvalue and the noise for muffliato", "ring: how often the token goes round. The estimate is over all rounds. muffliato: how often everyone writes to its neighbours; by default until what mixing leaves is a tenth of the noise of an estimate, or a billionth without noise."),
+    key("run.rounds", Kind::Integer(1, ROUNDS_MAX), "1; from the graph's second eigenvalue and the noise for muffliato; 100 for polar-sgd", "ring: how often the token goes round. The estimate is over all rounds. muffliato: how often everyone writes to its neighbours; by default until what mixing leaves is a tenth of the noise of an estimate, or a billionth without noise. polar-sgd: how often servers average their models."),
     key("run.accelerated", Kind::Switch, "true", "muffliato: whether rounds mix by Chebyshev's polynomials, which takes about the square root of the rounds."),
     key("run.hops", Kind::Integer(1, HOPS_MAX), "required for walks", "walk, walk-sgd: how many hops all tokens make together. Each hop is a visit of a member that is drawn anew among all."),
     key("run.clock", Kind::Choice(&["uniform", "poisson"]), "`\"uniform\"`", "How wakes follow each other: a uniform agent at each tick, or a Poisson clock for each agent."),

@@ -4,7 +4,7 @@ use crate::boosted::boosted;
 use crate::data::Prepared;
 use crate::error::{Mistake, quote};
 pub use crate::loaded::Loaded;
-use crate::rows::Names;
+use crate::rows::{At, Names, Place};
 use crate::task::{GraphSource, Statistic, Task, Yields};
 use crate::{data, graph, known};
 use sottovoce_core::PeerId;
@@ -21,6 +21,7 @@ pub fn load_without(task: &Task, is_void: &dyn Fn(&[u8]) -> bool) -> Result<Load
     let mut raw = data::read(task, &mut numbers)?;
     raw.make_void(is_void);
     let with_rows = numbers.len();
+    add_without_data(task, &mut numbers)?;
     let graph_rows = graph::read(task, &mut numbers)?;
     let known_rows = known::read(task, &mut numbers)?;
     let (names, place) = numbers.sorted();
@@ -58,6 +59,21 @@ pub fn load_without(task: &Task, is_void: &dyn Fn(&[u8]) -> bool) -> Result<Load
         return Err(Mistake::file(&loaded.task.source, what));
     }
     Ok(in_its_own_features(loaded))
+}
+
+/// Numbers the agents that the task itself names. None of them has a row.
+fn add_without_data(task: &Task, numbers: &mut Names) -> Result<(), Mistake> {
+    let source = task.source.clone().into();
+    let with_rows = numbers.len();
+    for name in (task.algorithm.without_data)(&task.own) {
+        let number = numbers.number(name.as_bytes(), At { file: &source, place: Place::Line(1) })?;
+        if (number as usize) < with_rows {
+            let what =
+                format!("agent {} has rows, and {} has no rows for it", quote(name.as_bytes()), task.algorithm.name);
+            return Err(Mistake::file(&task.data.train.file, format!("{what}; accepted: servers under other names")));
+        }
+    }
+    Ok(())
 }
 
 /// Fills in what a task does not say of its statistic.

@@ -120,6 +120,9 @@ impl Loaded {
 
     /// What is allowed, but seldom meant.
     pub fn warning(&self) -> Option<&'static str> {
+        if let Some(warning) = (self.task.algorithm.warning)(&self.task) {
+            return Some(warning);
+        }
         if self.task.algorithm.needs_connected && self.problem.graph.components().iter().any(|&part| part > 0) {
             return Some(
                 "the graph is not connected: each of its parts finds an estimate of its own, and none of them is that of everybody",

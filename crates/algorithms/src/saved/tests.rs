@@ -16,7 +16,7 @@ use crate::personal::descent::{
 use crate::personal::graph::{Alternating, GraphLearning, GraphLearningConfig, Placed, Turns};
 use crate::personal::propagation::{ModelPropagation, ModelPropagationConfig};
 use crate::reference::local::solitary_models;
-use crate::testing::{boosting_problem, exact_ring, exact_walk, random_problem};
+use crate::testing::{boosting_problem, exact_ring, exact_walk, random_problem, small_polar};
 use crate::{Bounds, Loss, Problem, Survey};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -42,7 +42,6 @@ fn for_all(seed: u64, p: usize, check: &mut impl Check) {
     let (logistic, hinge, squared) = (alike(Loss::Logistic), alike(Loss::Hinge), alike(Loss::Squared));
     let (boosted, open) = (boosting_problem(seed, AGENTS, p), everyone_reached(alike(Loss::Logistic)));
     let open_boosted = everyone_reached(boosting_problem(seed, AGENTS, p));
-
     macro_rules! check {
         ($name:expr, $algorithm:expr, $problem:expr, $steps:expr) => {{
             let (algorithm, problem, steps): (_, &Problem, &[Event]) = (&$algorithm, &$problem, &$steps);
@@ -115,6 +114,7 @@ fn for_all(seed: u64, p: usize, check: &mut impl Check) {
         let steps = if warm.is_some() { &steps[..] } else { &steps[1..] };
         check!(name, Alternating::new(learner, graph, turns).expect("good turns"), open, steps);
     }
+    check!("POLAR", small_polar(AGENTS as u32, p), open, []);
     let survey = Survey { data: logistic.data.clone(), graph: logistic.graph.clone(), bounds: None };
     let observations = |id: PeerId| survey.observations(id);
     let gossip = |goal| Gossip::new(GossipConfig { columns: p, goal }).expect("good parameters");
@@ -383,10 +383,8 @@ fn another_dimension_other_neighbours_and_another_version_are_refused() {
                 for other in agents().filter(|other| *other != id && !WITHOUT_NEIGHBOURS.contains(&name)) {
                     let elsewhere = world.resume(other, bytes, Neighbours::Same);
                     // Without names of all neighbours in a state, only their number can tell.
-                    let nameless = alone
-                        || ["model propagation", "ADMM", "gossip", "ring", "walk"]
-                            .iter()
-                            .any(|start| name.starts_with(start));
+                    let places = ["model propagation", "ADMM", "gossip", "ring", "walk", "POLAR"];
+                    let nameless = alone || places.iter().any(|start| name.starts_with(start));
                     let alike = nameless && world.graph.peers(id).len() == world.graph.peers(other).len();
                     let learned = name == "graph learning" || name.starts_with("alternating");
                     let refused = elsewhere == Err(CannotResume::Malformed);

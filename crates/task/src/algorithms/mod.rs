@@ -20,6 +20,7 @@ pub mod local;
 pub mod model_propagation;
 pub mod muffliato;
 pub mod pairs;
+pub mod polar_sgd;
 pub mod randomized_response;
 pub mod ring;
 pub mod u2_gossip;
@@ -74,6 +75,7 @@ table! {
     u2_gossip,
     randomized_response,
     hierarchical_auc,
+    polar_sgd,
 }
 
 /// An algorithm's refusal of its parameters, as a mistake of the task.
@@ -96,6 +98,9 @@ pub fn markdown() -> String {
         let private = match one.leaves {
             Leaves::Nothing => "nothing leaves",
             Leaves::Exact => "no: exact values leave",
+            Leaves::Obfuscated => {
+                "no: gradients leave that are weighted and shifted, which is not differential privacy"
+            }
             Leaves::Updates => "yes: updates with noise",
             Leaves::NoisyData => "required: data with noise",
             Leaves::NoisyOnce => "yes: a contribution with noise, once",

@@ -41,6 +41,12 @@ pub struct Description {
     pub in_hops: bool,
     /// Whether agents take gradient steps of a size that the task says.
     pub takes_steps: bool,
+    /// The most events of an agent in a round; a round of a token without faults has three.
+    pub events_per_round: fn(&OwnKeys) -> u64,
+    /// Agents that the task itself names and that have no rows.
+    pub without_data: fn(&OwnKeys) -> Vec<String>,
+    /// What is allowed, but seldom meant.
+    pub warning: fn(&Task) -> Option<&'static str>,
     /// Whether agents act when their clocks tick. Others are done when they have started.
     pub acts: bool,
     /// Whether models weigh base predictors, which then stand in the place of features; the tolerance of a run bounds their duality gap.
@@ -97,6 +103,8 @@ pub enum Leaves {
     Nothing,
     /// Exact values: it cannot be private.
     Exact,
+    /// Gradients that are weighted, with bounded vectors added, to several servers. It hides single gradients, and is not differential privacy.
+    Obfuscated,
     /// Models after each update. With `[privacy]` an update is a clipped gradient with noise.
     Updates,
     /// A copy of the data with noise, once: there must be a `[privacy]`.
@@ -114,7 +122,7 @@ pub enum Leaves {
 impl Leaves {
     /// Whether a task may promise privacy with it.
     pub fn can_be_private(self) -> bool {
-        self != Leaves::Exact
+        !matches!(self, Leaves::Exact | Leaves::Obfuscated)
     }
 
     /// Whether with `[privacy]` each row is told once, by randomized response.
@@ -173,6 +181,9 @@ impl Description {
         by_pairs: false,
         in_hops: false,
         takes_steps: false,
+        events_per_round: |_| 100,
+        without_data: |_| Vec::new(),
+        warning: |_| None,
         acts: true,
         boosts: false,
         learned_graph: None,

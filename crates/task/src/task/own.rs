@@ -17,6 +17,17 @@ impl OwnKeys {
         OwnKeys(values.map(|key| (key.path.to_owned(), written.get(key.path).cloned())).collect())
     }
 
+    /// Adds the values of a section, those of sections inside it too.
+    fn take(&mut self, section: &str, values: toml::Table) {
+        for (key, value) in values {
+            let path = format!("{section}.{key}");
+            match value {
+                Value::Table(inner) => self.take(&path, inner),
+                value => self.0.push((path, Some(value))),
+            }
+        }
+    }
+
     /// The value at a path.
     pub fn get(&self, path: &str) -> Option<&Value> {
         self.0.iter().find(|(other, _)| other == path).and_then(|(_, value)| value.as_ref())
@@ -47,36 +58,40 @@ impl<'de> Deserialize<'de> for OwnKeys {
         let mut own = OwnKeys::default();
         for (section, values) in sections {
             if let Value::Table(values) = values {
-                own.0.extend(values.into_iter().map(|(key, value)| (format!("{section}.{key}"), Some(value))));
+                own.take(&section, values);
             }
         }
         Ok(own)
     }
 }
 
-/// A section of a task file, in the order of its keys.
+/// A section of a task file, in the order of its keys: paths inside of it, and their values.
 struct Section<'o>(Vec<(&'o str, &'o Value)>);
 
 impl Serialize for Section<'_> {
     fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
-        writer.collect_map(self.0.iter().copied())
+        let mut sections: Vec<(&str, Section<'_>)> = Vec::new();
+        let mut map = writer.serialize_map(None)?;
+        for &(path, value) in &self.0 {
+            match path.split_once('.') {
+                // A section's own values stand before the sections inside of it.
+                None => map.serialize_entry(path, value)?,
+                Some((section, key)) => match sections.last_mut().filter(|(last, _)| *last == section) {
+                    Some((_, Section(values))) => values.push((key, value)),
+                    None => sections.push((section, Section(vec![(key, value)]))),
+                },
+            }
+        }
+        for (section, values) in &sections {
+            map.serialize_entry(section, values)?;
+        }
+        map.end()
     }
 }
 
 impl Serialize for OwnKeys {
     fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
-        let mut sections: Vec<(&str, Section<'_>)> = Vec::new();
-        for (path, value) in self.0.iter().filter_map(|(path, value)| Some((path, value.as_ref()?))) {
-            let (section, key) = path.split_once('.').unwrap_or(("", path));
-            match sections.last_mut().filter(|(last, _)| *last == section) {
-                Some((_, Section(values))) => values.push((key, value)),
-                None => sections.push((section, Section(vec![(key, value)]))),
-            }
-        }
-        let mut map = writer.serialize_map(Some(sections.len()))?;
-        for (section, values) in &sections {
-            map.serialize_entry(section, values)?;
-        }
-        map.end()
+        let known = self.0.iter().filter_map(|(path, value)| Some((&**path, value.as_ref()?)));
+        Section(known.collect()).serialize(writer)
     }
 }

@@ -69,6 +69,11 @@ impl Client {
         self.models.row(0)
     }
 
+    /// How many steps that model has been through.
+    pub(super) fn model_step(&self) -> u32 {
+        self.heard[0].saturating_sub(1)
+    }
+
     /// Whether it has the outcome.
     pub(super) fn is_done(&self, polar: &Polar) -> bool {
         self.heard[0] > polar.steps()

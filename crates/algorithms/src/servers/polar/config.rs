@@ -90,7 +90,7 @@ pub struct StepSize {
 /// | start | x_0 | within X, the same for every coordinate | 0 |
 /// | batch | B | 1 and above | 10, as the paper's figure |
 /// | step | a0, k0, q | a0 > 0, k0 >= 0, 1/2 < q <= 1 | k0 = 10, q = 1 |
-/// | timeout | | above zero, in wake intervals | a guess: 100 |
+/// | timeout | | above zero, in wake intervals; on peers in seconds | a guess: 10 |
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolarConfig {
     /// How many agents there are, clients and servers.
@@ -333,7 +333,7 @@ impl Polar {
             Consensus::Cycle if servers == 2 => vec![1 - server],
             Consensus::Cycle => vec![(server + servers - 1) % servers, (server + 1) % servers],
             Consensus::Pairs => {
-                let first = (server + round as usize) % 2 == 0;
+                let first = (server + round as usize).is_multiple_of(2);
                 let other = if first { server + 1 } else { server.wrapping_sub(1) };
                 if other < servers { vec![other] } else { Vec::new() }
             }
@@ -373,8 +373,7 @@ impl PolarConfig {
         if size > BOX_MAX || sum_fits(servers as u64, largest as u64).is_err() {
             return Err(BadPolar::Overflow { servers, size });
         }
-        // Not "beyond", so that what is no number is refused.
-        if !(reach <= size) {
+        if reach.is_nan() || reach > size {
             return Err(BadPolar::Start { start, size });
         }
         let StepSize { first, offset, power } = step;

@@ -57,6 +57,14 @@ impl State {
         }
     }
 
+    /// How many steps its model has been through.
+    pub fn steps(&self) -> u64 {
+        u64::from(match self {
+            State::Client(client) => client.model_step(),
+            State::Server(server) => server.progress().1,
+        })
+    }
+
     /// The client, where the agent is one.
     pub fn client(&self) -> Option<&Client> {
         match self {
@@ -149,3 +157,6 @@ impl Algorithm for Polar {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -46,8 +46,7 @@ pub(super) fn resolve(
     let data = data(required(config.data, "data", lines)?, &paths)?;
     let graph_config = match (algorithm.everyone, config.graph) {
         (true, Some(_)) => {
-            let what =
-                format!("{} is among all agents, in the order of their names; accepted: no [graph]", algorithm.name);
+            let what = format!("{} says by itself who writes to whom; accepted: no [graph]", algorithm.name);
             return Err(lines.mistake("graph", what));
         }
         (true, None) => GraphConfig { kind: Some("complete".to_owned()), ..GraphConfig::default() },
@@ -88,13 +87,14 @@ pub(super) fn resolve(
         }
         _ => None,
     };
-    let run = run(run_config, algorithm, privacy.as_ref(), turns, algorithms, lines)?;
+    let own = own(algorithm, config.own);
+    let run = run(run_config, algorithm, &own, privacy.as_ref(), turns, algorithms, lines)?;
     turns.map_or(Ok(()), |turns| learned::check_private_run(turns, run.wakes_per_agent, lines))?;
     let task = Task {
         source: file.to_owned(),
         name: config.name.unwrap_or_else(|| "task".to_owned()),
         algorithm,
-        own: own(algorithm, config.own),
+        own,
         data,
         statistic,
         graph,
@@ -414,6 +414,7 @@ fn graph(config: GraphConfig, algorithm: &Description, paths: &Paths<'_>) -> Res
 fn run(
     config: RunConfig,
     algorithm: &Description,
+    own: &OwnKeys,
     privacy: Option<&Privacy>,
     turns: Option<Turns>,
     algorithms: &[&Description],
@@ -456,7 +457,9 @@ fn run(
     let hops = if algorithm.in_hops { Some(required(config.hops, "run.hops", lines)?) } else { None };
     let rounds = config.rounds.or(algorithm.rounds).filter(|_| algorithm.in_rounds);
     let default = match (privacy, turns) {
-        _ if algorithm.in_rounds => EVENTS_PER_ROUND * (1 + u64::from(rounds.unwrap_or(0))),
+        _ if algorithm.in_rounds => {
+            (algorithm.events_per_round)(own).saturating_mul(1 + u64::from(rounds.unwrap_or(0)))
+        }
         _ if hops.is_some() => EVENTS_PER_ROUND + EVENTS_PER_HOP * hops.unwrap_or(0),
         // The first graph, models, the graph that they lead to, and models over it.
         (_, Some(turns)) => libm::ceil(turns.graph_first + 2.0 * turns.models + turns.graph) as u64,
