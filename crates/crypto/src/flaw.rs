@@ -100,6 +100,9 @@ pub enum Unfit {
     /// A contribution without a mask: its value would hide behind its noise share alone.
     #[error("a contribution needs at least one mask")]
     Isolated,
+    /// A value under fewer than two pads: the one who shares the only pad could take it off.
+    #[error("a value to be sent to those who share its pads needs pads of at least two pairs")]
+    OnePad,
     /// Lists that belong together have different lengths, or are empty.
     #[error("lists of different lengths, or an empty list")]
     Lengths,

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`fixed_point`] | numbers as integers on a declared grid, in Z_2^64 and in the scalar field |
 //! | [`agreement`], [`pad`] | one agreement per pair and task; pads that cancel, each used once |
+//! | [`masked`] | values under the pads of several pairs, ready to be sent |
 //! | [`gaussian_mask`] | the paper's Gaussian masks, as an option |
 //! | [`generators`], [`commitment`], [`bits`] | Pedersen commitments to numbers, vectors and bits |
 //! | [`transcript`] | binds every proof to task, round, sender and board |
@@ -45,6 +46,7 @@ pub mod fixed_point;
 pub mod flaw;
 pub mod gaussian_mask;
 pub mod generators;
+pub mod masked;
 pub mod pad;
 pub mod proofs;
 mod stream;
