@@ -59,9 +59,11 @@ mod tests {
     fn the_sum_of_all_is_the_sum_of_the_values_to_the_bit() {
         let mut secrets = secrets();
         for round in 0..3 {
-            let values: Vec<Vec<u64>> =
-                (0..MEMBERS as u64).map(|k| (0..7).map(|c| (k * 1000 + c).wrapping_sub(2500) << 20).collect()).collect();
-            let sent: Vec<_> = secrets.iter_mut().zip(&values).map(|(own, values)| masked(own, round, values)).collect();
+            let values: Vec<Vec<u64>> = (0..MEMBERS as u64)
+                .map(|k| (0..7).map(|c| (k * 1000 + c).wrapping_sub(2500) << 20).collect())
+                .collect();
+            let sent: Vec<_> =
+                secrets.iter_mut().zip(&values).map(|(own, values)| masked(own, round, values)).collect();
             for c in 0..7 {
                 let sum = |rows: &[Vec<u64>]| rows.iter().fold(0_u64, |sum, row| sum.wrapping_add(row[c]));
                 assert_eq!(sum(&sent), sum(&values));
