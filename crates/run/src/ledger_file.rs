@@ -105,7 +105,7 @@ impl Header {
         };
         let ring = match observer {
             Observer::Everyone if unit == Unit::Record => return None,
-            Observer::Everyone => None,
+            Observer::Everyone | Observer::Aggregator => None,
             Observer::Ring(ring) => Some(context(ring)),
         };
         Some(Header { ledger: 1, unit, observer: observer.name(), ring })
@@ -115,6 +115,7 @@ impl Header {
     pub fn guarantee(header: Option<&Header>) -> Result<(Unit, Observer), String> {
         let Some(header) = header else { return Ok((Unit::Record, Observer::Everyone)) };
         let observer = match header.ring {
+            None if header.observer == Observer::Aggregator.name() => Observer::Aggregator,
             None => Observer::Everyone,
             Some(RingContext { members, colluders, noise }) => {
                 let shares = if noise == WhoMakesNoise::All { Shares::All } else { Shares::One };

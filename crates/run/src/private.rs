@@ -70,6 +70,9 @@ pub fn guarantee_in_words(unit: Unit, observer: &Observer) -> String {
     };
     match observer {
         Observer::Everyone => format!("{replaced}, against everyone"),
+        Observer::Aggregator => {
+            format!("{replaced}, against the aggregator, alone or with other members, all honest but curious")
+        }
         Observer::Ring(ring) => format!("{replaced}, against {}, from what is sent to them", ring.observer()),
     }
 }

@@ -313,7 +313,7 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         let accountant = method.of_releases()?;
         let ledgers = ledgers.iter().map(|(_, ledger)| ledger);
         Ok::<_, Mistake>(match observer {
-            Observer::Everyone => ledger_file::epsilons(ledgers, delta, accountant),
+            Observer::Everyone | Observer::Aggregator => ledger_file::epsilons(ledgers, delta, accountant),
             Observer::Ring(ring) => ledger_file::epsilons(ledgers, delta, &ring.by(accountant)),
         })
     };
@@ -348,7 +348,9 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         Observer::Everyone => {
             "For one record replaced by another, against someone who sees every release.\n".to_owned()
         }
-        Observer::Ring(_) => format!("The ledger says {}.\n", guarantee_in_words(unit, &observer)),
+        Observer::Ring(_) | Observer::Aggregator => {
+            format!("The ledger says {}.\n", guarantee_in_words(unit, &observer))
+        }
     })?;
     let mut rows = vec![vec!["accountant".to_owned(), "epsilon".to_owned()]];
     for method in Method::OF_RELEASES {

@@ -20,6 +20,7 @@ pub mod model_propagation;
 pub mod pairs;
 pub mod randomized_response;
 pub mod ring;
+pub mod two_party;
 pub mod u2_gossip;
 
 pub use access::{Access, HeardModels, Visitor};
@@ -67,6 +68,7 @@ table! {
     u2_gossip,
     randomized_response,
     hierarchical_auc,
+    two_party,
 }
 
 /// An algorithm's refusal of its parameters, as a mistake of the task.
@@ -93,6 +95,7 @@ pub fn markdown() -> String {
             Leaves::NoisyData => "required: data with noise",
             Leaves::Answers => "required: a randomized answer for each row",
             Leaves::Rows => "yes: a randomized answer for each row in its place",
+            Leaves::Halves => "yes: answers of pairs, with noise inside their circuits, to the aggregator",
             Leaves::Token => "yes: a sum with noise that members make for each other",
         };
         let yes = |can: bool| if can { "yes" } else { "no" };

@@ -69,6 +69,7 @@ config! {
         ties: super::Ties,
         bins: u32,
         consistent: bool,
+        bits: u32,
         centres: Vec<Vec<f64>>,
     }
 
@@ -149,6 +150,7 @@ config! {
         mechanism: super::Mechanism,
         unit: super::Unit,
         colluders: u32,
+        pairs: u32,
         clip: f64,
         updates: u64,
         schedule: super::Schedule,

@@ -81,6 +81,8 @@ pub enum Observer {
     Everyone,
     /// Members of a ring, who see what they are sent.
     Ring(Ring),
+    /// The aggregator, alone or with other members, all of them honest but curious.
+    Aggregator,
 }
 
 impl Observer {
@@ -89,6 +91,7 @@ impl Observer {
         match self {
             Observer::Everyone => "everyone".to_owned(),
             Observer::Ring(ring) => ring.observer(),
+            Observer::Aggregator => "the aggregator".to_owned(),
         }
     }
 
@@ -96,7 +99,7 @@ impl Observer {
     pub fn accountant(&self, name: AccountantName) -> Box<dyn Accountant> {
         let plain = name.accountant();
         match self {
-            Observer::Everyone => Box::new(plain),
+            Observer::Everyone | Observer::Aggregator => Box::new(plain),
             Observer::Ring(ring) => Box::new(ring.by(plain)),
         }
     }

@@ -74,7 +74,10 @@ impl Task {
             name: Some(self.name.clone()),
             algorithm: Some(self.algorithm.name.to_owned()),
             data: Some(data),
-            statistic: self.statistic.as_ref().map(Statistic::config),
+            statistic: self.statistic.as_ref().map(|statistic| StatisticConfig {
+                bits: (self.algorithm.leaves == Leaves::Halves).then_some(statistic.bits),
+                ..statistic.config()
+            }),
             graph: if self.algorithm.everyone { None } else { Some(self.graph_config(path)?) },
             model: self.statistic.is_none().then(|| ModelConfig {
                 loss: Some(self.model.loss),
@@ -126,6 +129,13 @@ impl Task {
                     true if self.algorithm.leaves.tells_answers() => {
                         PrivacyConfig { mechanism: None, unit: None, colluders: None, ..privacy.config_of_statistic() }
                     }
+                    true if self.algorithm.leaves == Leaves::Halves => PrivacyConfig {
+                        mechanism: None,
+                        unit: None,
+                        colluders: None,
+                        pairs: self.pairs,
+                        ..privacy.config_of_statistic()
+                    },
                     true => privacy.config_of_statistic(),
                     false => privacy.config(learned),
                 })
@@ -280,6 +290,7 @@ impl Privacy {
             // Their guarantees are for records, and against everyone.
             unit: None,
             colluders: None,
+            pairs: None,
         }
     }
 }
@@ -313,6 +324,7 @@ impl Statistic {
             ties: self.kind.has_label().then_some(self.ties),
             bins: self.bins,
             consistent: (!self.is_consistent).then_some(false),
+            bits: None,
             centres: (!self.centres.is_empty()).then(|| self.centres.clone()),
         }
     }

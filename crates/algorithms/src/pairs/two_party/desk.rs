@@ -2,6 +2,7 @@
 
 use super::{Kind, PATIENCE, Pair, PairLetter, TwoParty, TwoPartyConfig, to_bitmap};
 use serde::{Deserialize, Serialize};
+use sottovoce_core::wire::NUMBER_MAX;
 use sottovoce_core::{Reject, Time};
 use sottovoce_crypto::beacon::{BeaconSecret, beacon, commit};
 use sottovoce_crypto::two_party::pair::Engine;
@@ -96,8 +97,10 @@ impl Desk {
         let pairs = self.pairs.iter().all(|((a, b), waiting)| {
             a < b && *b < config.members && (1..=config.pairs).contains(&waiting.pair.instances)
         });
-        let numbers = self.sum.is_finite() && self.deadline.is_none_or(f64::is_finite) && self.round < u32::MAX;
-        lists && pairs && numbers && self.decoded as usize <= self.pairs.len()
+        let numbers = self.sum.abs() <= NUMBER_MAX && self.deadline.is_none_or(f64::is_finite) && self.round < u32::MAX;
+        let counts = self.decoded as usize <= self.pairs.len()
+            && u64::from(self.answers) <= u64::from(self.decoded) * u64::from(config.pairs);
+        lists && pairs && numbers && counts
     }
 
     fn members(&self) -> Vec<u32> {
@@ -131,7 +134,7 @@ impl Desk {
                 Ok(self.all_committed::<E>())
             }
             (Kind::Reveal, Phase::Revealing) if letter.number == self.round && self.secrets[at].is_none() => {
-                let secret: BeaconSecret = (*letter.body).try_into().map_err(|_| Reject::Malformed)?;
+                let secret: BeaconSecret = (&*letter.body).try_into().map_err(|_| Reject::Malformed)?;
                 let context = protocol.beacon_context(self.round, from);
                 if self.commitments[at] != Some(commit(&context, &secret)) {
                     return Err(Reject::Malformed);

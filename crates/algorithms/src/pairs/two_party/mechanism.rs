@@ -260,7 +260,7 @@ impl Spread {
 }
 
 /// How many pairs there are in all.
-fn answers(members: u32, permutations: u32) -> f64 {
+pub fn answers(members: u32, permutations: u32) -> f64 {
     f64::from(members / 2) * f64::from(permutations)
 }
 

@@ -108,15 +108,17 @@ impl Kept {
     }
 
     /// Whether an agent of this protocol can have come to this.
-    pub(super) fn is_sound(&self, config: &TwoPartyConfig) -> bool {
+    pub(super) fn is_sound(&self, config: &TwoPartyConfig, me: PeerId, has_row: bool) -> bool {
         let members = config.members as usize;
         let lists = [0, members].contains(&self.present.len())
             && (self.beacon.is_none() || self.present.len() == members)
             && self.commitments.len() <= members;
-        let is_meeting =
-            |meeting: &Meeting| meeting.other < config.members && (1..=config.pairs).contains(&meeting.pair.instances);
+        let is_meeting = |meeting: &Meeting| {
+            let other = meeting.other < config.members && meeting.other != me.0;
+            other && (1..=config.pairs).contains(&meeting.pair.instances)
+        };
         let meetings = self.meetings.len() <= config.pairs as usize
-            && (self.meetings.is_empty() || self.beacon.is_some())
+            && (self.meetings.is_empty() || self.beacon.is_some() && has_row)
             && self.meetings.iter().all(is_meeting);
         let times = self.retry.is_none_or(f64::is_finite) && self.estimate.is_finite();
         lists && meetings && times && self.desk.as_ref().is_none_or(|desk| desk.is_sound(config))
@@ -348,7 +350,7 @@ impl<E: Engine> TwoParty<E> {
     }
 
     /// The pair with this member, where it has the side that reads such a letter, and something is left to do.
-    fn meeting<'s>(kept: &'s mut Kept, with: u32, garbles: bool) -> Result<(&'s mut Meeting, [u8; 32]), Reject> {
+    fn meeting(kept: &mut Kept, with: u32, garbles: bool) -> Result<(&mut Meeting, [u8; 32]), Reject> {
         let beacon = kept.beacon.ok_or(Reject::OutOfTurn)?;
         let meeting = kept.meetings.iter_mut().find(|meeting| meeting.other == with && meeting.garbles == garbles);
         let meeting = meeting.ok_or(Reject::NotANeighbour)?;

@@ -30,6 +30,8 @@ pub use desk::Desk;
 pub use letter::{Kind, PairLetter};
 pub use mechanism::{Mechanism, PAIRS_MAX, PairStatistic, Spread, best_pairs};
 pub use member::{Meeting, State};
+pub use sottovoce_crypto::two_party::ideal::Ideal;
+pub use sottovoce_crypto::two_party::pair::{Circuits, Engine};
 
 use crate::config::{ConfigError, positive};
 use crate::{Bounds, Observations, saved};
@@ -38,7 +40,7 @@ use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, PeerId, 
 use sottovoce_crypto::Context;
 use sottovoce_crypto::two_party::Session;
 use sottovoce_crypto::two_party::kernel::Larger;
-use sottovoce_crypto::two_party::pair::{ANSWER_BYTES, Engine, request_bytes, tables_bytes};
+use sottovoce_crypto::two_party::pair::{ANSWER_BYTES, request_bytes, tables_bytes};
 use sottovoce_privacy::Exhausted;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -80,8 +82,7 @@ pub struct TwoPartyConfig {
     pub timeout: f64,
 }
 
-/// The protocol, checked. `E` is how a pair computes: [`Circuits`](sottovoce_crypto::two_party::pair::Circuits), or in simulations
-/// [`Ideal`](sottovoce_crypto::two_party::ideal::Ideal), of which a real peer can send no message.
+/// The protocol, checked. `E` is how a pair computes: [`Circuits`], or in simulations [`Ideal`], of which a real peer can send no message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TwoParty<E> {
     config: TwoPartyConfig,
@@ -259,12 +260,12 @@ impl<E: Engine> Algorithm for TwoParty<E> {
         &self,
         saved: &[u8],
         neighbours: Neighbours,
-        _: Observations<'_>,
-        _: &mut Cx<'_>,
+        data: Observations<'_>,
+        cx: &mut Cx<'_>,
     ) -> Result<State<E>, CannotResume> {
         let me = State::of(saved::read(saved)?);
         saved::expect_same(neighbours)?;
-        saved::check(me.kept.is_sound(&self.config))?;
+        saved::check(me.kept.is_sound(&self.config, cx.me, !data.points.labels.is_empty()))?;
         Ok(me)
     }
 

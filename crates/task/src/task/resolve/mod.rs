@@ -64,6 +64,7 @@ pub(super) fn resolve(
     check_algorithm(algorithm, &wish, algorithms, lines)?;
     learned::check(algorithm, &wish, start, tolerance, lines)?;
     let boosting = learned::boosting(config.boosting.unwrap_or_default(), algorithm, &graph.source, &model, lines)?;
+    let pairs = config.privacy.as_ref().and_then(|privacy| privacy.pairs);
     let privacy = match config.privacy {
         None => None,
         Some(privacy) if statistic.is_some() => {
@@ -94,6 +95,7 @@ pub(super) fn resolve(
         graph,
         model,
         boosting,
+        pairs,
         faults: faults(config.faults.unwrap_or_default(), &run, lines)?,
         run,
         privacy,

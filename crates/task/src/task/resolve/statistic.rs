@@ -9,6 +9,9 @@ use super::super::{
 use super::required;
 use crate::error::Mistake;
 
+/// Bits of a value on the grid of a circuit when a task does not say.
+const BITS_DEFAULT: u32 = 32;
+
 /// Who reads bins.
 const BINNED: &str = "rows that are told in bins, with [privacy]";
 
@@ -48,6 +51,11 @@ pub(super) fn resolve(
         (statistic.ties.is_some() && kind != StatisticKind::Auc, "statistic.ties", "kind = \"auc\""),
         (statistic.bins.is_some() && !answers, "statistic.bins", BINNED),
         (statistic.consistent.is_some() && algorithm.leaves != Leaves::Answers, "statistic.consistent", BINNED),
+        (
+            statistic.bits.is_some() && algorithm.leaves != Leaves::Halves,
+            "statistic.bits",
+            "pairs that compute under encryption",
+        ),
         (statistic.centres.is_some() && kind != StatisticKind::Scatter, "statistic.centres", "kind = \"scatter\""),
     ];
     if let Some((_, key, whose)) = only_for.into_iter().find(|(refused, ..)| *refused) {
@@ -64,6 +72,7 @@ pub(super) fn resolve(
         ties: statistic.ties.unwrap_or(if answers { Ties::Half } else { Ties::Zero }),
         bins: statistic.bins,
         is_consistent: statistic.consistent.unwrap_or(true),
+        bits: statistic.bits.unwrap_or(BITS_DEFAULT),
         centres: statistic.centres.unwrap_or_default(),
     }))
 }
@@ -101,6 +110,24 @@ pub(super) fn privacy(
         return Err(lines.mistake("data.record", what));
     }
     let epsilon = required(config.epsilon, "privacy.epsilon", lines)?;
+    let halves = algorithm.leaves == Leaves::Halves;
+    if config.pairs.is_some() && !halves {
+        let what = format!(
+            "privacy.pairs is for pairs that compute under encryption; accepted with {}: no privacy.pairs",
+            algorithm.name
+        );
+        return Err(lines.mistake("privacy.pairs", what));
+    }
+    if halves {
+        let fixed = [
+            (config.mechanism.is_some(), "privacy.mechanism", "the kernel decides which noise its circuit makes"),
+            (config.unit.is_some_and(|unit| unit != Unit::Record), "privacy.unit", "an agent has one row"),
+            (config.colluders.is_some(), "privacy.colluders", "the aggregator may have any other members on its side"),
+        ];
+        if let Some((_, key, why)) = fixed.into_iter().find(|(given, ..)| *given) {
+            return Err(lines.mistake(key, format!("{key}: {why}; accepted with {}: no {key}", algorithm.name)));
+        }
+    }
     let answers = algorithm.leaves.tells_answers();
     if answers {
         let fixed = [
@@ -112,7 +139,7 @@ pub(super) fn privacy(
             return Err(lines.mistake(key, format!("{key}: {why}; accepted with {}: no {key}", algorithm.name)));
         }
     }
-    let pure = if answers { Mechanism::Laplace } else { Mechanism::Gaussian };
+    let pure = if answers || halves { Mechanism::Laplace } else { Mechanism::Gaussian };
     let mechanism = config.mechanism.unwrap_or(pure);
     let delta = match (config.delta, mechanism) {
         (None, Mechanism::Laplace) => 0.0,
