@@ -65,6 +65,9 @@ pub enum Flaw {
     /// The proof that a number is a sum of committed bits does not hold (4.6).
     #[error("the proof of the noise law does not hold")]
     NoiseProof,
+    /// An ideal functionality outside of a simulation.
+    #[error("an ideal functionality is for simulations alone")]
+    NotSimulated,
     /// The proof that a vector and its coordinates are committed alike does not hold.
     #[error("the proof that links a vector to its coordinates does not hold")]
     LinkProof,

@@ -14,6 +14,7 @@
 //! | [`transcript`] | binds every proof to task, round, sender and board |
 //! | [`proofs`], [`batch`] | what can be proved about commitments, one proof or thousands at a time |
 //! | [`contribution`] | all proofs of one member's contribution to a sum: (4.4) to (4.7) together |
+//! | [`beacon`] | randomness that all members make together |
 //! | [`two_party`] | oblivious transfer, garbled circuits, noise inside them, sessions of a pair; honest-but-curious members only |
 //!
 //! Two members publish numbers that are masked, and whose sum is not:
@@ -38,6 +39,7 @@
 
 pub mod agreement;
 pub mod batch;
+pub mod beacon;
 pub mod bits;
 pub mod commitment;
 pub mod contribution;

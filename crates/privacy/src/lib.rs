@@ -40,4 +40,4 @@ pub use noise::{Exact, Idealized, NoEntropy, NoNoise, Noise, OsRandom, Secret, S
 pub use plan::{BadPlan, Plan};
 pub use released::{Public, Released};
 pub use sealed::{Leaves, Sealed};
-pub use secrets::{Entropy, Secrets};
+pub use secrets::{Entropy, Secrets, Simulation};

@@ -28,6 +28,14 @@ impl fmt::Debug for Entropy {
     }
 }
 
+/// This is a simulation: what would have to be secret need not be. Only simulated secrets give one ([`Secrets::simulation`]).
+///
+/// ```compile_fail,E0423
+/// let simulation = sottovoce_privacy::Simulation(());
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Simulation(());
+
 /// What one event of one agent can draw.
 #[derive(Debug)]
 pub struct Secrets<'a>(Source<'a>);
@@ -62,6 +70,14 @@ impl<'a> Secrets<'a> {
     #[inline]
     pub fn simulated(seed: u64, agent: u32, event: u64) -> Self {
         Secrets(Source::Seeded { seed, agent, event, draws: 0 })
+    }
+
+    /// The proof that these secrets are none: whoever knows the seed can repeat them. A real peer has no such thing.
+    pub fn simulation(&self) -> Option<Simulation> {
+        match self.0 {
+            Source::Process(_) => None,
+            Source::Seeded { .. } => Some(Simulation(())),
+        }
     }
 
     /// Fills `bytes` with bits that are uniform and independent of all others.
@@ -154,6 +170,9 @@ mod tests {
     #[test]
     fn a_real_peers_secrets_never_repeat_and_a_simulated_ones_do() {
         let draw = |noise: &mut dyn Noise| Secrets::of(&mut Entropy::beside(noise, 7, 1)).bytes::<32>();
+        let mut entropy = Entropy::beside(&mut Secret::from_os().expect("entropy"), 7, 1);
+        assert!(Secrets::of(&mut entropy).simulation().is_none(), "a real peer is no simulation");
+        assert!(Secrets::simulated(7, 1, 0).simulation().is_some());
         let secret = || draw(&mut Secret::from_os().expect("entropy"));
         assert_ne!(secret(), secret());
         let idealized = || draw(&mut Simulated::Idealized(Idealized::new(7, 1)));

@@ -183,7 +183,11 @@ impl Header {
         };
         let (ring, pairs) = match observer {
             Observer::Everyone if unit == Unit::Record => return None,
-            Observer::Everyone | Observer::Walk(..) | Observer::Curator(_) | Observer::Answers(_) => (None, None),
+            Observer::Everyone
+            | Observer::Walk(..)
+            | Observer::Curator(_)
+            | Observer::Answers(_)
+            | Observer::Aggregator => (None, None),
             Observer::Ring(ring) => (Some(context(ring)), None),
             Observer::Pairs { rounds } => {
                 (None, Some(PairsContext { rounds: *rounds, members: None, edges: Vec::new() }))
@@ -239,6 +243,7 @@ impl Header {
             return fits.then_some((header.unit, Observer::Answers(clones))).ok_or_else(what);
         }
         let observer = match (header.ring, &header.pairs, header.walk, header.curator) {
+            (None, None, None, None) if header.observer == Observer::Aggregator.name() => Observer::Aggregator,
             (None, None, None, None) => Observer::Everyone,
             (None, Some(pairs), None, None) => Observer::Pairs { rounds: pairs.rounds },
             (None, None, None, Some(CuratorContext { members, hops })) => {

@@ -323,6 +323,11 @@ impl Outlook {
             Event::RandomizedResponse { .. } if self.leaves.tells_answers() => {
                 format!("an answer for each of its rows, once, by randomized response with epsilon = {noise}")
             }
+            Event::RandomizedResponse { .. } if self.leaves == Leaves::Halves => {
+                format!(
+                    "{count} answers that it computes with others, each with epsilon = {noise} by noise inside the circuit"
+                )
+            }
             Event::RandomizedResponse { .. } => format!("its labels by randomized response with epsilon = {noise}"),
             Event::Reveal => format!("{count} exact values"),
         }

@@ -80,6 +80,9 @@ pub fn guarantee_in_words(unit: Unit, observer: &Observer) -> String {
             observer.name()
         ),
         Observer::Answers(_) => format!("{replaced}, against {}, from what is sent to them", observer.name()),
+        Observer::Aggregator => {
+            format!("{replaced}, against the aggregator, alone or with other members, all honest but curious")
+        }
         Observer::Ring(ring) => format!("{replaced}, against {}, from what is sent to them", ring.observer()),
     }
 }

@@ -89,8 +89,8 @@ pub enum Kind {
     Switch,
     /// A whole number between two.
     Integer(i64, i64),
-    /// A whole number between two, or a word.
-    IntegerOr(i64, i64, &'static str),
+    /// A whole number between two, or one of these words.
+    IntegerOr(i64, i64, &'static [&'static str]),
     /// A number.
     Number(Range),
     /// A number or a word.
@@ -120,7 +120,9 @@ impl fmt::Display for Kind {
             Kind::Switch => write!(f, "true or false"),
             Kind::Integer(low, i64::MAX) => write!(f, "a whole number from {low}"),
             Kind::Integer(low, high) => write!(f, "a whole number from {low} to {high}"),
-            Kind::IntegerOr(low, high, word) => write!(f, "a whole number from {low} to {high}, or \"{word}\""),
+            Kind::IntegerOr(low, high, words) => {
+                write!(f, "a whole number from {low} to {high}, or {}", Kind::Choice(words))
+            }
             Kind::Number(range) => write!(f, "{range}"),
             Kind::NumberOr(range, word) => write!(f, "{range}, or \"{word}\""),
             Kind::Interval => write!(f, "two finite numbers, the larger one last"),
@@ -181,10 +183,11 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("statistic.ties", Kind::Choice(&["zero", "half"]), "`\"zero\"`; `\"half\"` where rows are told in bins", "auc: what a pair of two classes with equal scores counts."),
     key("statistic.bins", Kind::Integer(2, 1 << 20), "required for a histogram; round(rows^(1/4) sqrt(epsilon)), at least 2, for pairs; hierarchical-auc: 1024", "histogram: into how many equal bins `range` is cut, at most 65536; the last one holds its end. randomized-response: equal bins of each column over `range`; at most 4096 of all columns together. hierarchical-auc: leaves of its tree, a power of two."),
     key("statistic.consistent", Kind::Switch, "`true`", "hierarchical-auc: whether the counts of the tree are made to add up."),
+    key("statistic.bits", Kind::Integer(1, 32), "32", "two-party: bits of a value on the grid that circuits compute on, between the bounds of `range`."),
     key("statistic.centres", Kind::Points, "one cell", "scatter: public points, each the middle of a cell; a row belongs to the nearest, and pairs of two cells count zero."),
     key("statistic.agents", Kind::Integer(1, COUNT), "as many as have rows", "How many agents there are, for a sum. Real peers must agree on it, for none of them knows all others."),
 
-    key("graph", Kind::Table, "required; for ring, randomized-response and hierarchical-auc none is accepted", "Who works with whom: `edges` or `kind`, not both. Members of a ring are all members, in the order of their names."),
+    key("graph", Kind::Table, "required; for ring, randomized-response, hierarchical-auc and two-party none is accepted", "Who works with whom: `edges` or `kind`, not both. Members of a ring are all members, in the order of their names."),
     key("graph.edges", Kind::File, "none", "A `.csv` or `.csv.gz` with the header `a,b,weight`: undirected, each pair once, weights above 0."),
     key("graph.kind", Kind::Choice(GRAPH_KINDS), "none", "A graph made here, with the agents in the order of their names. \"learned\": together with the models, with algorithm = \"coordinate-descent\" or \"frank-wolfe\"; with [privacy] the first only."),
     key("graph.allow-isolated", Kind::Switch, "`false`", "Whether an agent with data may have no edge; it then learns alone."),
@@ -220,7 +223,7 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
     key("model.start", Kind::Choice(&["local", "zero", "warm"]), "`\"local\"`; `\"zero\"` with [privacy]", "The first models. \"warm\" needs [privacy] and privacy.warm; \"local\" is refused with it."),
 
     key("boosting", Kind::Table, "all defaults", "Read when algorithm = \"frank-wolfe\"; and for the comparison, when the graph is learned."),
-    key("boosting.predictors", Kind::IntegerOr(1, STUMPS_MAX, "columns"), "200", "How many decision stumps at least, as many for each feature, with thresholds over `range`. \"columns\": none; each column of the data is what one base predictor says."),
+    key("boosting.predictors", Kind::IntegerOr(1, STUMPS_MAX, &["columns"]), "200", "How many decision stumps at least, as many for each feature, with thresholds over `range`. \"columns\": none; each column of the data is what one base predictor says."),
     key("boosting.range", Kind::Interval, "from the smallest to the largest number in anybody's training points", "Where the thresholds of stumps lie. Real peers must agree on it, for none of them knows the others' points."),
     key("boosting.radius", Kind::Number(ABOVE_0), "10", "beta: the weights of an agent's base predictors have at most this sum of sizes."),
     key("boosting.step", Kind::Choice(&["global-clock", "local-clock", "descent"]), "`\"local-clock\"`", "gamma: 2 / (time + 2), 2 / (own wakes + 2), or as far as the objective surely falls."),
@@ -251,14 +254,14 @@ pub fn shared(algorithms: &'static [&'static str]) -> Vec<Key> { vec![
 
     key("privacy", Kind::Table, "epsilon = infinity", "What each agent may give away, with an algorithm that can be private: see the table of algorithms."),
     key("privacy.epsilon", Kind::Number(ABOVE_0), "required", "The budget of each agent."),
-    key("privacy.delta", Kind::Number(BELOW_1), "required; 0 for a statistic with Laplace noise or randomized response", "The probability with which the guarantee may fail; above 0 for Gaussian noise. Well below 1 / points."),
+    key("privacy.delta", Kind::Number(BELOW_1), "required; 0 for a statistic with Laplace noise or randomized response, and for two-party", "The probability with which the guarantee may fail; above 0 for Gaussian noise. Well below 1 / points."),
     key("privacy.mechanism", Kind::Choice(&["gaussian", "laplace"]), "`\"gaussian\"`", "The noise of each update, or of each noisy hop of a token."),
     key("privacy.unit", Kind::Choice(&["record", "agent"]), "`\"record\"`", "ring, walk, muffliato: whose replacement the guarantee is about, of one row or of all rows of an agent. With \"agent\" an agent contributes the mean of its rows, and means and sums are over agents."),
     key("privacy.colluders", Kind::Integer(1, COUNT), "1", "ring, walk, walk-sgd: how many members may put together what they see. On a ring more than one needs token.noise = \"all\"."),
     key("privacy.contributions", Kind::Integer(1, CHARGES_MAX), "ceil(1.2 x hops / agents)", "walk, walk-sgd: at how many visits a member contributes, to all tokens together. Beyond them it adds noise alone."),
     key("privacy.present", Kind::Number(SHARE), "1", "walk, walk-sgd: the least share of the members that is present at every hop. With fewer members an observer sees the token more often, and the noise is made for that."),
     key("privacy.trust", Kind::Choice(&["network", "curator", "nobody"]), "`\"network\"`", "walk-sgd: \"network\": members see the token when they hold it. To compare with: \"curator\", who is trusted with all data and makes the same steps; \"nobody\": each contribution is protected from everyone by its own noise."),
-    key("privacy.pairs", Kind::Choice(&["worst", "mean"]), "`\"worst\"`", "muffliato: which pairs of members keep the budget, all of them or all of them on average; with \"mean\" the summary has the epsilon of the worst pair besides."),
+    key("privacy.pairs", Kind::IntegerOr(1, 32, &["worst", "mean"]), "`\"worst\"`; for two-party by the formula of the variance, for values that are uniform on the range", "muffliato: which pairs of members keep the budget, all of them (\"worst\") or all of them on average; with \"mean\" the summary has the epsilon of the worst pair besides. two-party: P, how often each agent meets another; each meeting has a P-th of epsilon."),
     key("privacy.clip", Kind::Number(ABOVE_0), "the largest there can be, from `feature-bound`; required for the squared loss", "The largest norm of one example's gradient: L2 for Gaussian noise, L1 for Laplace."),
     key("privacy.updates", Kind::Integer(1, COUNT), "1", "T_i: updates per agent; wakes beyond them only listen. With a learned graph the turns of the models share them."),
     key("privacy.schedule", Kind::Choice(&["uniform", "proposition-2", "corrected", "clock-free"]), "`\"uniform\"`", "How the budget is divided over the updates; only \"uniform\" with a learned graph. \"proposition-2\" is as the 2018 paper prints it: valid, not optimal."),

@@ -314,7 +314,9 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         let accountant = method.of_releases()?;
         let ledgers = ledgers.iter().map(|(_, ledger)| ledger);
         Ok::<_, Mistake>(match observer {
-            Observer::Everyone | Observer::Pairs { .. } => ledger_file::epsilons(ledgers, delta, accountant),
+            Observer::Everyone | Observer::Pairs { .. } | Observer::Aggregator => {
+                ledger_file::epsilons(ledgers, delta, accountant)
+            }
             Observer::Ring(ring) => ledger_file::epsilons(ledgers, delta, &ring.by(accountant)),
             Observer::Walk(..) | Observer::Curator(_) | Observer::Answers(_) => {
                 ledger_file::epsilons(ledgers, delta, &*observer.accountant(AccountantName::Tight))
@@ -360,7 +362,8 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         | Observer::Pairs { .. }
         | Observer::Walk(..)
         | Observer::Curator(_)
-        | Observer::Answers(_) => {
+        | Observer::Answers(_)
+        | Observer::Aggregator => {
             format!("The ledger says {}.\n", guarantee_in_words(unit, &observer))
         }
     })?;

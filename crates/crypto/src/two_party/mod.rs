@@ -25,6 +25,7 @@
 //! | [`hash`], [`half_gates`] | garbling |
 //! | [`base_transfer`], [`extension`] | oblivious transfer |
 //! | [`garbler`], [`evaluator`], [`share`] | the three roles, as states that consume themselves; messages in, messages out, nothing else |
+//! | [`pair`], [`ideal`] | one session of a pair as what may leave its members; the same by somebody trusted, for simulations |
 //!
 //! What each party can learn, and why no more, is in `proofs/two-party.md`.
 //!
@@ -79,10 +80,12 @@ pub mod extension;
 pub mod garbler;
 pub mod half_gates;
 pub mod hash;
+pub mod ideal;
 pub mod inputs;
 pub mod kernel;
 pub mod laplace;
 pub mod message;
+pub mod pair;
 pub mod response;
 mod session;
 pub mod share;

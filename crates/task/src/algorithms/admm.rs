@@ -43,7 +43,7 @@ pub const DESCRIPTION: Description = Description {
 const KEYS: &[Key] = &[
     key("admm", Kind::Table, "all defaults", "Read when algorithm = \"admm\"."),
     key(PENALTY, Kind::Number(ABOVE_0), "0.1 x the mean weight x min(1, trade-off)", "rho."),
-    key(INNER, Kind::IntegerOr(1, COUNT, "exact"), "10", "Gradient steps for each inner problem, or \"exact\"."),
+    key(INNER, Kind::IntegerOr(1, COUNT, &["exact"]), "10", "Gradient steps for each inner problem, or \"exact\"."),
 ];
 
 fn inner(own: &OwnKeys) -> Inner {

@@ -15,7 +15,7 @@ const AGGREGATOR: &str = "roles.aggregator";
 #[rustfmt::skip]
 pub(super) const KEYS: &[Key] = &[
     key("roles", Kind::Table, "all defaults", "Who does what others do not."),
-    key(AGGREGATOR, Kind::Text, "the first agent", "randomized-response, hierarchical-auc: who gathers the answers, and alone knows the estimate. It answers too."),
+    key(AGGREGATOR, Kind::Text, "the first agent", "randomized-response, hierarchical-auc, two-party: who gathers the answers, and alone knows the estimate. It answers, or meets others, too."),
 ];
 
 pub(super) fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {

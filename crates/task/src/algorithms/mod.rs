@@ -23,6 +23,7 @@ pub mod pairs;
 pub mod polar_sgd;
 pub mod randomized_response;
 pub mod ring;
+pub mod two_party;
 pub mod u2_gossip;
 pub mod walk;
 pub mod walk_sgd;
@@ -76,6 +77,7 @@ table! {
     randomized_response,
     hierarchical_auc,
     polar_sgd,
+    two_party,
 }
 
 /// An algorithm's refusal of its parameters, as a mistake of the task.
@@ -107,6 +109,7 @@ pub fn markdown() -> String {
             Leaves::Token => "yes: with noise that members make for each other",
             Leaves::Answers => "required: a randomized answer for each row",
             Leaves::Rows => "yes: a randomized answer for each row in its place",
+            Leaves::Halves => "yes: answers of pairs, with noise inside their circuits, to the aggregator",
         };
         let yes = |can: bool| if can { "yes" } else { "no" };
         let (learned, peers) = (yes(one.learned_graph.is_some()), yes(one.on_peers.is_some()));

@@ -116,7 +116,8 @@ impl Walk<'_> {
             }
             (Kind::Choice(words), DeValue::String(text)) => words.contains(&text.as_ref()),
             (Kind::Switch, DeValue::Boolean(_)) => true,
-            (Kind::NumberOr(_, word) | Kind::IntegerOr(_, _, word), DeValue::String(text)) => text == word,
+            (Kind::NumberOr(_, word), DeValue::String(text)) => text == word,
+            (Kind::IntegerOr(_, _, words), DeValue::String(text)) => words.contains(&text.as_ref()),
             (Kind::Integer(low, high) | Kind::IntegerOr(low, high, _), value) => {
                 integer(value).is_some_and(|x| (low..=high).contains(&x))
             }

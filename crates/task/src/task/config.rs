@@ -69,6 +69,7 @@ config! {
         positives: u64,
         ties: super::Ties,
         consistent: bool,
+        bits: u32,
         centres: Vec<Vec<f64>>,
     }
 
@@ -153,7 +154,7 @@ config! {
         mechanism: super::Mechanism,
         unit: super::Unit,
         colluders: u32,
-        pairs: super::Pairs,
+        pairs: PairsConfig,
         contributions: u32,
         present: f64,
         trust: super::Trust,
@@ -204,6 +205,14 @@ impl NumberOrWord {
             NumberOrWord::Word(_) => None,
         }
     }
+}
+
+/// Which pairs of members keep a budget, or how often each member meets another.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub(super) enum PairsConfig {
+    Meetings(u32),
+    Which(super::Pairs),
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -115,6 +115,8 @@ pub enum Leaves {
     Answers,
     /// Rows, that are passed on. With `[privacy]` a randomized answer for each, once, in its place.
     Rows,
+    /// Halves of what pairs compute under encryption, to the aggregator alone. With `[privacy]` the circuits make noise.
+    Halves,
     /// Contributions to a token. With `[privacy]` some of the members that pass it on add noise, which protects all.
     Token,
 }

@@ -62,6 +62,8 @@ pub struct Task {
     pub own: OwnKeys,
     /// How to boost; `None` where nothing is boosted.
     pub boosting: Option<Boosting>,
+    /// two-party: how often each agent meets another; `None`: by the formula.
+    pub pairs: Option<u32>,
     /// How long.
     pub run: Run,
     /// What goes wrong on purpose.

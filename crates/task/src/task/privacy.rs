@@ -112,6 +112,8 @@ pub enum Observer {
     Answers(Clones),
     /// Everyone but a curator, who is trusted with all data and makes the steps of a walk in one place.
     Curator(Sampled),
+    /// The aggregator, alone or with other members, all of them honest but curious.
+    Aggregator,
 }
 
 impl Observer {
@@ -127,6 +129,7 @@ impl Observer {
                 1 => "any one other member".to_owned(),
                 colluders => format!("at most {colluders} colluding members"),
             },
+            Observer::Aggregator => "the aggregator".to_owned(),
         }
     }
 
@@ -134,7 +137,7 @@ impl Observer {
     pub fn accountant(&self, name: AccountantName) -> Box<dyn Accountant> {
         let plain = name.accountant();
         match self {
-            Observer::Everyone | Observer::Pairs { .. } => Box::new(plain),
+            Observer::Everyone | Observer::Pairs { .. } | Observer::Aggregator => Box::new(plain),
             Observer::Ring(ring) => Box::new(ring.by(plain)),
             Observer::Answers(clones) => Box::new(*clones),
             // There is one way to count along a path, whatever the task's name for others.

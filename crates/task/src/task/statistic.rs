@@ -87,6 +87,8 @@ pub struct Statistic {
     pub bins: Option<u32>,
     /// hierarchical-auc: whether counts are made to add up.
     pub is_consistent: bool,
+    /// two-party: bits of a value on the grid.
+    pub bits: u32,
     /// scatter: the centres of its cells; none: one cell.
     pub centres: Vec<Vec<f64>>,
 }

@@ -75,7 +75,10 @@ impl Task {
             name: Some(self.name.clone()),
             algorithm: Some(self.algorithm.name.to_owned()),
             data: Some(data),
-            statistic: self.statistic.as_ref().map(Statistic::config),
+            statistic: self.statistic.as_ref().map(|statistic| StatisticConfig {
+                bits: (self.algorithm.leaves == Leaves::Halves).then_some(statistic.bits),
+                ..statistic.config()
+            }),
             graph: if self.algorithm.everyone { None } else { Some(self.graph_config(path)?) },
             model: self.statistic.is_none().then(|| ModelConfig {
                 loss: Some(self.model.loss),
@@ -132,6 +135,13 @@ impl Task {
                         mechanism: None,
                         unit: None,
                         colluders: None,
+                        ..privacy.config_of_statistic(self.algorithm)
+                    },
+                    true if self.algorithm.leaves == Leaves::Halves => PrivacyConfig {
+                        mechanism: None,
+                        unit: None,
+                        colluders: None,
+                        pairs: self.pairs.map(PairsConfig::Meetings),
                         ..privacy.config_of_statistic(self.algorithm)
                     },
                     true => privacy.config_of_statistic(self.algorithm),
@@ -249,7 +259,7 @@ impl Privacy {
             mechanism: Some(self.mechanism),
             unit: Some(self.unit),
             colluders: Some(self.colluders),
-            pairs: by_pairs.then_some(self.pairs),
+            pairs: by_pairs.then_some(PairsConfig::Which(self.pairs)),
             contributions: self.contributions.filter(|_| in_hops),
             present: in_hops.then_some(self.present),
             accountant: Some(self.accountant),
@@ -336,6 +346,7 @@ impl Statistic {
             ties: self.kind.has_label().then_some(self.ties),
             bins: self.bins,
             consistent: (!self.is_consistent).then_some(false),
+            bits: None,
             centres: (!self.centres.is_empty()).then(|| self.centres.clone()),
         }
     }

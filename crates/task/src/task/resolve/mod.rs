@@ -5,7 +5,7 @@ mod privacy;
 mod statistic;
 
 use super::check::Lines;
-use super::config::{self, Config, DataConfig, FaultsConfig, GraphConfig, ModelConfig, RunConfig};
+use super::config::{self, Config, DataConfig, FaultsConfig, GraphConfig, ModelConfig, PairsConfig, RunConfig};
 use super::{
     Clock, Data, Description, Faults, GraphSource, GraphTask, Leaves, Model, Normalize, OwnKeys, Partition, Points,
     Privacy, Run, Start, StatisticKind, Task, Test, Threshold, Turns, WAKES_DEFAULT, WAKES_WITH_TOLERANCE, Wish,
@@ -66,6 +66,10 @@ pub(super) fn resolve(
     check_algorithm(algorithm, &wish, algorithms, lines)?;
     learned::check(algorithm, &wish, start, tolerance, lines)?;
     let boosting = learned::boosting(config.boosting.unwrap_or_default(), algorithm, &graph.source, &model, lines)?;
+    let pairs = match config.privacy.as_ref().and_then(|privacy| privacy.pairs) {
+        Some(PairsConfig::Meetings(pairs)) => Some(pairs),
+        _ => None,
+    };
     let privacy = match config.privacy {
         None => None,
         Some(privacy) if statistic.is_some() => {
@@ -100,6 +104,7 @@ pub(super) fn resolve(
         graph,
         model,
         boosting,
+        pairs,
         faults: faults(config.faults.unwrap_or_default(), &run, lines)?,
         run,
         privacy,

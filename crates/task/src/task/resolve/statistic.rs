@@ -1,13 +1,16 @@
 //! What `[statistic]` says, and what it has nothing to do with.
 
 use super::super::check::Lines;
-use super::super::config::{Config, PrivacyConfig};
+use super::super::config::{Config, PairsConfig, PrivacyConfig};
 use super::super::{
     AccountantName, Bounds, Data, Description, GraphSource, Leaves, Mechanism, NoiseKind, Pairs, Privacy, Schedule,
     Statistic, StatisticKind, Ties, Trust, Unit, Yields, names_of,
 };
 use super::required;
 use crate::error::Mistake;
+
+/// Bits of a value on the grid of a circuit when a task does not say.
+const BITS_DEFAULT: u32 = 32;
 
 /// Who reads bins.
 const BINNED: &str = "a histogram, and for rows that are told in bins, with [privacy]";
@@ -51,6 +54,11 @@ pub(super) fn resolve(
         (statistic.ties.is_some() && kind != StatisticKind::Auc, "statistic.ties", "kind = \"auc\""),
         (statistic.bins.is_some() && !answers && kind != StatisticKind::Histogram, "statistic.bins", BINNED),
         (statistic.consistent.is_some() && algorithm.leaves != Leaves::Answers, "statistic.consistent", BINNED),
+        (
+            statistic.bits.is_some() && algorithm.leaves != Leaves::Halves,
+            "statistic.bits",
+            "pairs that compute under encryption",
+        ),
         (statistic.centres.is_some() && kind != StatisticKind::Scatter, "statistic.centres", "kind = \"scatter\""),
     ];
     if let Some((_, key, whose)) = only_for.into_iter().find(|(refused, ..)| *refused) {
@@ -80,6 +88,7 @@ pub(super) fn resolve(
         // Scores in one bin cannot be told apart.
         ties: statistic.ties.unwrap_or(if answers { Ties::Half } else { Ties::Zero }),
         is_consistent: statistic.consistent.unwrap_or(true),
+        bits: statistic.bits.unwrap_or(BITS_DEFAULT),
         centres: statistic.centres.unwrap_or_default(),
     }))
 }
@@ -106,10 +115,17 @@ pub(super) fn privacy(
         let what = format!("{key} is for tasks that learn models; accepted with [statistic]: no {key}");
         return Err(lines.mistake(key, what));
     }
-    if config.pairs.is_some() && !algorithm.by_pairs {
-        let others = names_of(algorithms, |one| one.by_pairs);
+    let halves = algorithm.leaves == Leaves::Halves;
+    let (pairs, fits) = match config.pairs {
+        None => (Pairs::Worst, true),
+        Some(PairsConfig::Which(pairs)) => (pairs, algorithm.by_pairs),
+        Some(PairsConfig::Meetings(_)) => (Pairs::Worst, halves),
+    };
+    if !fits {
+        let by_pairs = names_of(algorithms, |one| one.by_pairs);
+        let meeting = names_of(algorithms, |one| one.leaves == Leaves::Halves);
         let what = format!(
-            "{} has one guarantee for all pairs; accepted with privacy.pairs: algorithm = {others}",
+            "privacy.pairs does not fit {}; accepted: \"worst\" or \"mean\" with algorithm = {by_pairs}, a whole number with {meeting}",
             algorithm.name
         );
         return Err(lines.mistake("privacy.pairs", what));
@@ -133,6 +149,16 @@ pub(super) fn privacy(
         return Err(lines.mistake("data.record", what));
     }
     let epsilon = required(config.epsilon, "privacy.epsilon", lines)?;
+    if halves {
+        let fixed = [
+            (config.mechanism.is_some(), "privacy.mechanism", "the kernel decides which noise its circuit makes"),
+            (config.unit.is_some_and(|unit| unit != Unit::Record), "privacy.unit", "an agent has one row"),
+            (config.colluders.is_some(), "privacy.colluders", "the aggregator may have any other members on its side"),
+        ];
+        if let Some((_, key, why)) = fixed.into_iter().find(|(given, ..)| *given) {
+            return Err(lines.mistake(key, format!("{key}: {why}; accepted with {}: no {key}", algorithm.name)));
+        }
+    }
     let answers = algorithm.leaves.tells_answers();
     if answers {
         let fixed = [
@@ -144,7 +170,7 @@ pub(super) fn privacy(
             return Err(lines.mistake(key, format!("{key}: {why}; accepted with {}: no {key}", algorithm.name)));
         }
     }
-    let pure = if answers { Mechanism::Laplace } else { Mechanism::Gaussian };
+    let pure = if answers || halves { Mechanism::Laplace } else { Mechanism::Gaussian };
     let mechanism = config.mechanism.unwrap_or(pure);
     let delta = match (config.delta, mechanism) {
         (None, Mechanism::Laplace) => 0.0,
@@ -161,7 +187,7 @@ pub(super) fn privacy(
         mechanism,
         unit: config.unit.unwrap_or(Unit::Record),
         colluders: config.colluders.unwrap_or(1),
-        pairs: config.pairs.unwrap_or(Pairs::Worst),
+        pairs,
         contributions: config.contributions,
         present: config.present.unwrap_or(1.0),
         trust: Trust::Network,
