@@ -313,3 +313,52 @@ fn what_descent_by_a_token_cannot_do_is_refused_in_one_line() {
         assert!(said.contains(says), "{said} should say {says}");
     }
 }
+
+#[test]
+fn a_ring_counts_rows_in_bins_and_hides_each_among_all_others() {
+    let place = place("");
+    let place = place.path();
+    let rows =
+        (0..300).fold("agent,x\n".to_owned(), |text, k| text + &format!("a{k:03},{}\n", f64::from(k % 10) / 10.0));
+    write(place, "rows.csv", &rows);
+    let task = "name = \"ages\"\nalgorithm = \"ring\"\n[data]\ntrain = \"rows.csv\"\n[statistic]\nkind = \"histogram\"\ncolumns = [\"x\"]\nrange = [0, 1]\nbins = 5\n[run]\nrounds = 2\n";
+    let private = format!("{task}[privacy]\nepsilon = 1\ndelta = 1e-6\n");
+    write(place, "exact.toml", task);
+    let exact = json(place, "measure exact.toml --out exact");
+    assert_eq!(
+        (&exact["estimate"], &exact["error"]),
+        (&serde_json::json!([60.0, 60.0, 60.0, 60.0, 60.0]), &0.0.into())
+    );
+    write(place, "private.toml", &private);
+    let found = json(place, "measure private.toml --out private");
+    let number = |key: &str| found[key].as_f64().unwrap_or_else(|| panic!("{key}: {found}"));
+    assert!(
+        number("epsilon") <= 1.0 && number("epsilon") > 0.99 && found["observer"] == "any one other member",
+        "{found}"
+    );
+    assert!(number("error") < 3.0 * number("error_predicted") && number("error_predicted") < 150.0, "{found}");
+    let ledger = read(place, "private/ledger.jsonl");
+    let header = "{\"ledger\":1,\"unit\":\"record\",\"observer\":\"any one other member\",\"answers\":{\"members\":300,\"rounds\":2,\"cells\":5}}";
+    assert_eq!(ledger.lines().next(), Some(header));
+    let line: serde_json::Value = serde_json::from_str(ledger.lines().nth(1).expect("a charge")).expect("JSON");
+    assert_eq!((&line["mechanism"], &line["count"]), (&"randomized-response".into(), &2.into()));
+    assert!(
+        line["epsilon"].as_f64().is_some_and(|local| local > 1.5),
+        "answers are far clearer than the budget: {line}"
+    );
+    let again = json(place, "privacy epsilon --ledger private/ledger.jsonl --delta 1e-6");
+    assert_eq!((&again["epsilon"], &again["observer"]), (&found["epsilon"], &found["observer"]));
+    for (task, says) in [
+        (format!("{private}colluders = 2\n"), "two members can stand on both sides"),
+        (format!("{private}[token]\nreissues = 1\n"), "passes nobody over"),
+        (format!("{private}[token]\nrelease = \"last\"\n"), "told to everyone"),
+        (private.replace("bins = 5\n", ""), "statistic.bins is missing"),
+    ] {
+        write(place, "task.toml", &task);
+        let said = refused(place, "measure task.toml --out run");
+        assert!(said.contains(says), "{said} should say {says}");
+    }
+    write(place, "task.toml", &format!("{private}unit = \"agent\"\n"));
+    write(place, "rows.csv", &(rows + "a000,0.5\n"));
+    assert!(refused(place, "measure task.toml --out run").contains("answers for each of them"));
+}

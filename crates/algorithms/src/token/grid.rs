@@ -45,8 +45,8 @@ mod tests {
     #[test]
     fn sums_on_the_grid_are_exact_up_to_the_largest_token() {
         let grid = Grid::of(Bounds { low: -3.0, high: 0.1 }).expect("a range");
-        let value = grid.snap(-2.7182818);
-        assert!((value + 2.7182818).abs() <= 0.5 * grid.step() && grid.holds(value) && !grid.holds(value + 1e-9));
+        let value = grid.snap(-2.345678);
+        assert!((value + 2.345678).abs() <= 0.5 * grid.step() && grid.holds(value) && !grid.holds(value + 1e-9));
         let most = RANGES_MAX * libm::ldexp(grid.step(), BITS);
         assert!(grid.holds(most) && (most + grid.step()) - most == grid.step(), "the last digit is not lost");
         assert!(!grid.holds(2.0 * most) && !grid.holds(f64::NAN) && !grid.holds(f64::INFINITY));

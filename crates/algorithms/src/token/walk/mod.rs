@@ -46,7 +46,7 @@ pub trait Movement: Sync {
     type Data<'d>: Copy;
 
     /// Numbers on a token.
-    fn len(&self) -> usize;
+    fn numbers(&self) -> usize;
 
     /// Numbers of the outcome.
     fn outcome_len(&self) -> usize;
@@ -126,7 +126,7 @@ impl<M: Movement> Walk<M> {
 
     /// The agent holds a token: moves it, and passes it on. `cx.scratch` holds the token.
     fn hold(&self, me: &mut State, data: M::Data<'_>, mut head: Head, cx: &mut Cx<'_>) {
-        let len = self.movement.len();
+        let len = self.movement.numbers();
         let mut scratch = std::mem::take(cx.scratch);
         scratch.resize(2 * len, 0.0);
         let (received, moved) = scratch.split_at_mut(len);
@@ -159,7 +159,7 @@ impl<M: Movement> Walk<M> {
     ) -> Ended {
         let mut states: Vec<State> = gates.iter().map(|_| State::new(self)).collect();
         let mut head = Head { number: 0, hop: 1, contributions: 0, weight: 0 };
-        let (mut values, mut moved) = (vec![0.0; self.movement.len()], vec![0.0; self.movement.len()]);
+        let (mut values, mut moved) = (vec![0.0; self.movement.numbers()], vec![0.0; self.movement.numbers()]);
         while head.hop <= self.config.hops {
             let holder = draw();
             let token = Moving { received: &values, moved: &mut moved };
@@ -319,7 +319,7 @@ impl<M: Movement> Algorithm for Walk<M> {
     }
 
     fn letter_bytes_max(&self, _: M::Data<'_>) -> usize {
-        HEAD_BYTES + 8 * self.movement.len()
+        HEAD_BYTES + 8 * self.movement.numbers()
     }
 
     fn wake_rate(&self, _: M::Data<'_>, _: Peers<'_>) -> f64 {
@@ -333,11 +333,11 @@ impl<M: Movement> Algorithm for Walk<M> {
             for number in 0..self.config.tokens {
                 let (head, to) = (Head { number, hop: 1, contributions: 0, weight: 0 }, self.draw(cx));
                 cx.scratch.clear();
-                cx.scratch.resize(self.movement.len(), 0.0);
+                cx.scratch.resize(self.movement.numbers(), 0.0);
                 if to == cx.me {
                     self.hold(&mut me, data, head, cx);
                 } else {
-                    self.send(to, head, &Released::zeroed(&mut vec![0.0; self.movement.len()]), cx);
+                    self.send(to, head, &Released::zeroed(&mut vec![0.0; self.movement.numbers()]), cx);
                 }
             }
         }
@@ -363,7 +363,7 @@ impl<M: Movement> Algorithm for Walk<M> {
         };
         let Token { number, hop, contributions, weight, values } = token;
         let head = Head { number, hop, contributions, weight };
-        cx.scratch.resize(self.movement.len(), 0.0);
+        cx.scratch.resize(self.movement.numbers(), 0.0);
         values.copy_to(cx.scratch)?;
         let (first, last) =
             if is_outcome { (self.config.hops + 1, self.config.hops + 1) } else { (1, self.config.hops) };
@@ -400,7 +400,7 @@ impl<M: Movement> Algorithm for Walk<M> {
         saved::check(me.made.len() == tokens && me.ended.len() == tokens)?;
         let fine = |ended: &Ended| {
             let head = Head { number: 0, hop: 1, contributions: ended.contributions, weight: ended.weight };
-            saved::is_vector(&ended.values, self.movement.len()) && self.check(&head, &ended.values, 1..=1).is_ok()
+            saved::is_vector(&ended.values, self.movement.numbers()) && self.check(&head, &ended.values, 1..=1).is_ok()
         };
         saved::check(me.ended.iter().flatten().all(fine))?;
         let mut concluded = State { outcome: vec![0.0; self.movement.outcome_len()], ..me.clone() };

@@ -136,7 +136,7 @@ impl Sums {
     pub fn deviation(&self, walk: &WalkConfig, rows: [f64; 3]) -> Option<f64> {
         let Some(Event::Gaussian { noise_multiplier }) = walk.law else { return None };
         let range = self.config.range?;
-        let (hops, numbers) = (walk.hops as f64 * f64::from(walk.tokens), self.len() as f64);
+        let (hops, numbers) = (walk.hops as f64 * f64::from(walk.tokens), self.numbers() as f64);
         let made = walk.contributions_expected();
         let [least, mean, most] = if self.config.unit == RingUnit::Agent { [1.0; 3] } else { rows };
         let noise = hops * (noise_multiplier * self.sensitivity()) * (noise_multiplier * self.sensitivity()) * numbers;
@@ -165,7 +165,7 @@ impl Sums {
 impl Movement for Sums {
     type Data<'d> = Observations<'d>;
 
-    fn len(&self) -> usize {
+    fn numbers(&self) -> usize {
         match self.config.goal {
             Goal::Histogram { bins } => bins as usize,
             _ => self.config.columns as usize,
@@ -173,7 +173,7 @@ impl Movement for Sums {
     }
 
     fn outcome_len(&self) -> usize {
-        self.len()
+        self.numbers()
     }
 
     /// A row, or all of a member, is replaced by any other: the range in each column, and what rounding to the grid adds. Of a histogram one count
@@ -182,7 +182,7 @@ impl Movement for Sums {
         let Some((range, grid)) = self.config.range.zip(self.grid) else { return 1.0 };
         match self.counts() {
             // Each of the two counts is rounded by half a step at most, in both worlds.
-            true => std::f64::consts::SQRT_2 + grid.step() * (self.len() as f64).sqrt(),
+            true => std::f64::consts::SQRT_2 + grid.step() * (self.numbers() as f64).sqrt(),
             false => (range.high - range.low + grid.step()) * f64::from(self.config.columns).sqrt(),
         }
     }

@@ -169,7 +169,7 @@ struct Step<'t> {
 }
 
 impl Step<'_> {
-    fn apply<'m>(self, moved: &'m mut [f64]) -> &'m mut [f64] {
+    fn apply(self, moved: &mut [f64]) -> &mut [f64] {
         for (moved, from) in moved.iter_mut().zip(self.from) {
             *moved = self.shrink * from - self.step * *moved;
         }
@@ -185,7 +185,7 @@ impl Step<'_> {
 impl Movement for Gradient {
     type Data<'d> = Shard<'d>;
 
-    fn len(&self) -> usize {
+    fn numbers(&self) -> usize {
         self.config.dimension
     }
 

@@ -96,7 +96,7 @@ impl Sampled {
     fn log_moment(&self, s: f64, order: f64) -> f64 {
         let (q, steps) = (1.0 / self.agents as f64, self.hops as f64);
         // PRIVACY: below this no integral is computed, and nothing is promised.
-        if !(s >= LEAST) {
+        if s.is_nan() || s < LEAST {
             return f64::INFINITY;
         }
         // phi_s r^alpha peaks at most alpha to the right of zero.
