@@ -30,10 +30,13 @@ pub struct Access<A: Algorithm> {
     /// How many steps its model has been through, where all learn one; where there is none, as many as everyone's.
     pub steps: Option<fn(&A::State) -> u64>,
     /// What an agent would say at a time, where that is more than its model says, which is from its last event.
-    pub at: Option<fn(&A, &A::State, Time) -> Vec<f64>>,
+    pub at: Option<SaysAt<A>>,
     /// How many contributions are missing in what an agent knows, because their members were passed over; where there is none, none.
     pub passed_over: Option<fn(&A::State) -> u32>,
 }
+
+/// What an agent would say at a time.
+pub type SaysAt<A> = fn(&A, &<A as Algorithm>::State, Time) -> Vec<f64>;
 
 /// Neighbours, their weights and their models.
 pub type HeardModels<'s> = Vec<(PeerId, f64, Option<&'s [f64]>)>;

@@ -52,7 +52,7 @@ impl Hierarchy {
         if !(width.is_finite() && width > 0.0) {
             return refuse("range", format!("[{}, {}]", bounds.low, bounds.high), "two numbers, the larger one last,");
         }
-        if !leaves.is_power_of_two() || leaves < 2 || leaves > 1 << LEVELS_MAX {
+        if !leaves.is_power_of_two() || !(2..=1 << LEVELS_MAX).contains(&leaves) {
             return refuse("bins", leaves.to_string(), "a power of two from 2 to 1048576");
         }
         let half = libm::tanh(epsilon / 2.0);

@@ -79,7 +79,7 @@ impl<Q: Question> Answers<Q> {
         }
         me.heard[from.index()] = true;
         me.reports += 1;
-        if me.reports == self.members || me.reports >= me.estimated + me.estimated / 8 + 1 {
+        if me.reports == self.members || me.reports > me.estimated + me.estimated / 8 {
             me.estimated = me.reports;
             self.estimate(me);
         }
