@@ -15,7 +15,7 @@ pub struct ConfigError {
 }
 
 /// Passes a finite number above zero.
-pub(crate) fn positive(field: &'static str, value: f64) -> Result<f64, ConfigError> {
+pub fn positive(field: &'static str, value: f64) -> Result<f64, ConfigError> {
     if value > 0.0 && value.is_finite() {
         Ok(value)
     } else {
@@ -24,7 +24,7 @@ pub(crate) fn positive(field: &'static str, value: f64) -> Result<f64, ConfigErr
 }
 
 /// Passes a number above zero that noise for it, and the squares of both, cannot make infinite.
-pub(crate) fn moderate(field: &'static str, value: f64) -> Result<f64, ConfigError> {
+pub fn moderate(field: &'static str, value: f64) -> Result<f64, ConfigError> {
     if value > 0.0 && value <= 1e100 {
         Ok(value)
     } else {
@@ -33,7 +33,7 @@ pub(crate) fn moderate(field: &'static str, value: f64) -> Result<f64, ConfigErr
 }
 
 /// Passes a whole number above zero.
-pub(crate) fn at_least_one(field: &'static str, value: usize) -> Result<usize, ConfigError> {
+pub fn at_least_one(field: &'static str, value: usize) -> Result<usize, ConfigError> {
     if value > 0 {
         Ok(value)
     } else {

@@ -10,7 +10,7 @@
 pub mod average;
 pub mod boosting;
 pub mod cholesky;
-mod config;
+pub mod config;
 pub mod graphs;
 pub mod joint;
 pub mod kernel;
@@ -20,14 +20,13 @@ pub mod pairs;
 pub mod personal;
 mod problem;
 pub mod reference;
-mod saved;
-pub mod servers;
+pub mod saved;
 pub mod stumps;
 mod survey;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod token;
-mod vector;
+pub mod vector;
 
 pub use config::ConfigError;
 pub use loss::Loss;

@@ -1,6 +1,5 @@
 //! Random problems for tests.
 
-use crate::servers::polar::{CompactSet, Consensus, Polar, PolarConfig, Scope, StepSize, Variant, Weights};
 use crate::token::ring::{Reveal, Ring, RingConfig, RingGoal, RingNoise, RingUnit};
 use crate::token::walk::{Beyond, Goal, Sums, SumsConfig, Walk, WalkConfig};
 use crate::{Dataset, Loss, Problem, Regularization, Shard};
@@ -10,24 +9,24 @@ use sottovoce_core::{
 use sottovoce_privacy::{Gate, NoNoise, Secrets, Track};
 
 /// All losses that have a gradient everywhere.
-pub(crate) const SMOOTH: [Loss; 3] = [Loss::Logistic, Loss::Squared, Loss::SmoothedHinge];
+pub const SMOOTH: [Loss; 3] = [Loss::Logistic, Loss::Squared, Loss::SmoothedHinge];
 /// All losses.
-pub(crate) const ALL: [Loss; 4] = [Loss::Logistic, Loss::Squared, Loss::SmoothedHinge, Loss::Hinge];
+pub const ALL: [Loss; 4] = [Loss::Logistic, Loss::Squared, Loss::SmoothedHinge, Loss::Hinge];
 
 /// A standard normal number.
-pub(crate) fn normal(coin: &mut Coin) -> f64 {
+pub fn normal(coin: &mut Coin) -> f64 {
     let (radius, angle) = (1.0 - coin.unit(), coin.unit());
     (-2.0 * libm::log(radius)).sqrt() * libm::cos(2.0 * std::f64::consts::PI * angle)
 }
 
 /// Normal vectors, one after another.
-pub(crate) fn normals(coin: &mut Coin, count: usize) -> Vec<f64> {
+pub fn normals(coin: &mut Coin, count: usize) -> Vec<f64> {
     (0..count).map(|_| normal(coin)).collect()
 }
 
 /// A task in which neighbours' true models are alike. Agent 1 has no data; the last two agents are isolated, one of them
 /// without data; the rest is a ring with random chords.
-pub(crate) fn random_problem(seed: u64, n: usize, p: usize, loss: Loss) -> Problem {
+pub fn random_problem(seed: u64, n: usize, p: usize, loss: Loss) -> Problem {
     let mut coin = Coin::new(seed, 0, 0);
     let common = normals(&mut coin, p);
     let mut data = Dataset::new(p);
@@ -66,12 +65,12 @@ pub(crate) fn random_problem(seed: u64, n: usize, p: usize, loss: Loss) -> Probl
 }
 
 /// Every agent.
-pub(crate) fn everyone(problem: &Problem) -> impl Iterator<Item = PeerId> {
+pub fn everyone(problem: &Problem) -> impl Iterator<Item = PeerId> {
     (0..problem.agents() as u32).map(PeerId)
 }
 
 /// One event of one agent that reads `rows`; returns its result and what it posted.
-pub(crate) fn event<R>(
+pub fn event<R>(
     problem: &Problem,
     rows: &Rows,
     me: PeerId,
@@ -90,20 +89,26 @@ pub(crate) fn event<R>(
 
 /// A letter on its way.
 #[derive(Clone, Debug)]
-pub(crate) struct Mail {
+pub struct Mail {
+    /// Who wrote it.
     pub from: PeerId,
+    /// To whom.
     pub to: PeerId,
+    /// Vectors in it.
     pub vectors: u64,
+    /// As it travels.
     pub bytes: Vec<u8>,
 }
 
 /// A few agents, and letters that wait until the test delivers them.
-pub(crate) struct Network<'p, A: Algorithm> {
+pub struct Network<'p, A: Algorithm> {
     algorithm: &'p A,
     graph: &'p Graph,
     data: Box<dyn Fn(PeerId) -> A::Data<'p> + 'p>,
+    /// By agent.
     pub states: Vec<A::State>,
     gates: Vec<Gate<NoNoise>>,
+    /// Letters on their way.
     pub mail: Vec<Mail>,
     outbox: Outbox,
     scratch: Vec<f64>,
@@ -215,7 +220,7 @@ impl<'p, A: Algorithm> Network<'p, A> {
 /// The path 0 - 1 - 2 with weights 1 and 3, where L_i(theta) = |theta - value_i|^2 / 2 in one dimension and c_i = 1.
 ///
 /// Squared loss with x = 1/sqrt(2) and y = value / sqrt(2): (theta - value)^2 / 2.
-pub(crate) fn means_on_a_path(values: [f64; 3], trade_off: f64) -> Problem {
+pub fn means_on_a_path(values: [f64; 3], trade_off: f64) -> Problem {
     let mut data = Dataset::new(1);
     let x = std::f64::consts::FRAC_1_SQRT_2;
     values.iter().for_each(|value| data.push_agent(&[x], &[x * value]));
@@ -230,7 +235,7 @@ pub(crate) fn means_on_a_path(values: [f64; 3], trade_off: f64) -> Problem {
 }
 
 /// A task for boosting: what `k` predictors say, mostly -1 and 1, on the graph of [`random_problem`].
-pub(crate) fn boosting_problem(seed: u64, n: usize, k: usize) -> Problem {
+pub fn boosting_problem(seed: u64, n: usize, k: usize) -> Problem {
     let problem = random_problem(seed, n, k, Loss::Logistic);
     let mut data = Dataset::new(k);
     for agent in everyone(&problem) {
@@ -242,7 +247,7 @@ pub(crate) fn boosting_problem(seed: u64, n: usize, k: usize) -> Problem {
 }
 
 /// One agent's points, and the same with the record `k` replaced.
-pub(crate) fn neighbours(coin: &mut Coin, records: usize, p: usize, extreme: bool) -> [(Vec<f64>, Vec<f64>); 2] {
+pub fn neighbours(coin: &mut Coin, records: usize, p: usize, extreme: bool) -> [(Vec<f64>, Vec<f64>); 2] {
     let draw = |coin: &mut Coin| {
         let size = if extreme { [1e-200, 1e-3, 1.0, 1e6, 1e70][coin.below(5)] } else { 1.0 };
         normals(coin, p).into_iter().map(|x| x * size).collect::<Vec<f64>>()
@@ -259,7 +264,7 @@ pub(crate) fn neighbours(coin: &mut Coin, records: usize, p: usize, extreme: boo
 }
 
 /// By how much the log-ratio of some bin exceeds epsilon, in standard errors, either way round.
-pub(crate) fn excess(worlds: [&[f64]; 2], epsilon: f64, delta: f64) -> f64 {
+pub fn excess(worlds: [&[f64]; 2], epsilon: f64, delta: f64) -> f64 {
     let mut all: Vec<f64> = worlds.concat();
     all.sort_by(f64::total_cmp);
     let edges: Vec<f64> = (1..20).map(|k| all[k * all.len() / 20]).collect();
@@ -299,30 +304,4 @@ pub fn exact_walk(members: u32, columns: u32) -> Walk<Sums> {
     let (contributions, law, beyond, track) = (None, None, Beyond::Noise, Track::Token);
     let config = WalkConfig { members, hops: 20, tokens: 2, contributions, law, beyond, track };
     Walk::new(config, Sums::new(sums, members).expect("good parameters")).expect("good parameters")
-}
-
-/// A run of POLAR-SGD with three servers, the last three agents.
-pub(crate) fn small_polar(agents: u32, dimension: usize) -> Polar {
-    let config = PolarConfig {
-        agents,
-        servers: (agents.saturating_sub(3)..agents).map(PeerId).collect(),
-        servers_each: 3,
-        colluders: 1,
-        dimension,
-        variant: Variant::ClientAveraged,
-        scope: Scope::Block,
-        weights: Weights::PerNumber,
-        consensus_every: 3,
-        rounds: 5,
-        weight: 2.0,
-        weight_bound: 20.0,
-        noise_bound: 0.5,
-        set: CompactSet::Box(10.0),
-        start: 0.0,
-        batch: 4,
-        step: StepSize { first: 0.01, offset: 1.0, power: 1.0 },
-        consensus: Consensus::Secure,
-        timeout: 5.0,
-    };
-    Polar::new(config).expect("good parameters")
 }

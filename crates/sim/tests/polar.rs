@@ -1,11 +1,11 @@
 //! POLAR-SGD, run by the simulator: CHECK 06.c to 06.h, the figures of its reference run, and what happens when clients or servers are gone.
 
 use sottovoce_algorithms::cholesky;
-use sottovoce_algorithms::servers::polar::{
-    CompactSet, Consensus, Polar, PolarConfig, Scope, Server, State, StepSize, Variant, Weights,
-};
 use sottovoce_algorithms::{Dataset, Loss, Points, Shard};
 use sottovoce_core::{Coin, Graph, PeerId};
+use sottovoce_encrypted::polar::{
+    CompactSet, Consensus, Polar, PolarConfig, Scope, Server, State, StepSize, Variant, Weights,
+};
 use sottovoce_privacy::{Audience, Event, Gate, Simulated};
 use sottovoce_sim::{Clock, Faults, Settings, Simulation, Society, Status};
 

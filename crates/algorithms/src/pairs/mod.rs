@@ -4,7 +4,7 @@
 //!
 //! [`kernel`] holds the kernels, each with its exact value over a list of observations; [`gosta`], [`gosta_sync`] and [`u2_gossip`] estimate
 //! U2 where no agent sees all observations; [`answers`] gives everybody's randomized answers to one of them. All three let observations wander by swaps ([`exchange`]); [`graph`] says on which graphs that
-//! reaches everyone. [`two_party`] estimates U for an aggregator, by pairs that compute under encryption.
+//! reaches everyone.
 
 pub mod answered;
 pub mod answers;
@@ -13,5 +13,4 @@ pub mod gosta;
 pub mod gosta_sync;
 pub mod graph;
 pub mod kernel;
-pub mod two_party;
 pub mod u2_gossip;

@@ -16,32 +16,32 @@ const VERSION: u8 = 1;
 const COUNT_MAX: u64 = 1 << 62;
 
 /// Appends a state.
-pub(crate) fn write(state: &impl Serialize, out: &mut Vec<u8>) {
+pub fn write(state: &impl Serialize, out: &mut Vec<u8>) {
     out.push(VERSION);
     let bytes = std::mem::take(out);
     *out = postcard::to_extend(state, bytes).expect("numbers and lists that know their lengths have a form as bytes");
 }
 
 /// Reads a state that fills the bytes exactly.
-pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CannotResume> {
+pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CannotResume> {
     let (state, rest) = read_first(bytes)?;
     check(rest.is_empty())?;
     Ok(state)
 }
 
 /// Reads a state, and returns the bytes behind it.
-pub(crate) fn read_first<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, &[u8]), CannotResume> {
+pub fn read_first<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, &[u8]), CannotResume> {
     let rest = bytes.strip_prefix(&[VERSION]).ok_or(CannotResume::Malformed)?;
     postcard::take_from_bytes(rest).map_err(|_| CannotResume::Malformed)
 }
 
 /// What every state of the algorithm fulfils.
-pub(crate) fn check(holds: bool) -> Result<(), CannotResume> {
+pub fn check(holds: bool) -> Result<(), CannotResume> {
     if holds { Ok(()) } else { Err(CannotResume::Malformed) }
 }
 
 /// For algorithms that remember something of each neighbour.
-pub(crate) fn expect_same(neighbours: Neighbours) -> Result<(), CannotResume> {
+pub fn expect_same(neighbours: Neighbours) -> Result<(), CannotResume> {
     match neighbours {
         Neighbours::Same => Ok(()),
         Neighbours::Changed => Err(CannotResume::NeighboursChanged),
@@ -49,31 +49,31 @@ pub(crate) fn expect_same(neighbours: Neighbours) -> Result<(), CannotResume> {
 }
 
 /// Whether it is a vector of this length.
-pub(crate) fn is_vector(values: &[f64], len: usize) -> bool {
+pub fn is_vector(values: &[f64], len: usize) -> bool {
     values.len() == len && values.iter().all(|value| value.is_finite())
 }
 
 /// Whether these are so many vectors of this length.
-pub(crate) fn are_vectors(rows: &Rows, count: usize, len: usize) -> bool {
+pub fn are_vectors(rows: &Rows, count: usize, len: usize) -> bool {
     rows.row_len() == len && is_vector(rows.values(), count * len)
 }
 
 /// Whether an agent can have counted so far.
-pub(crate) fn is_count(count: u64) -> bool {
+pub fn is_count(count: u64) -> bool {
     count <= COUNT_MAX
 }
 
 /// Whether it can be the weight of an edge that exists.
-pub(crate) fn is_weight(weight: f64) -> bool {
+pub fn is_weight(weight: f64) -> bool {
     weight > 0.0 && weight.is_finite()
 }
 
 /// Whether these are neighbours, by increasing peer.
-pub(crate) fn are_neighbours(peers: Peers<'_>, ids: impl Iterator<Item = PeerId> + Clone) -> bool {
+pub fn are_neighbours(peers: Peers<'_>, ids: impl Iterator<Item = PeerId> + Clone) -> bool {
     ids.clone().all(|id| peers.position(id).is_some()) && ids.clone().zip(ids.skip(1)).all(|(a, b)| a < b)
 }
 
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;

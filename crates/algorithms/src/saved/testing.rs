@@ -9,36 +9,39 @@ use sottovoce_privacy::{Event, Gate, Idealized, Plan, Secrets, Sum};
 use std::sync::Arc;
 
 /// Agents in every world: six linked ones, one of them without data, and two isolated ones.
-pub(super) const AGENTS: usize = 8;
+pub const AGENTS: usize = 8;
 
 /// More letters than this are not left lying about.
 const MAIL_MAX: usize = 40;
 
 /// A few agents, whose posts and letters arrive late, doubled, in any order or not at all; and all they say.
-pub(super) struct World<'p, A: Algorithm, D> {
-    pub(super) algorithm: &'p A,
-    pub(super) graph: &'p Graph,
-    pub(super) data: D,
-    pub(super) seed: u64,
-    pub(super) events: u64,
-    pub(super) states: Vec<Option<A::State>>,
-    pub(super) gates: Vec<Gate<Idealized>>,
-    pub(super) versions: Rows,
+pub struct World<'p, A: Algorithm, D> {
+    pub(crate) algorithm: &'p A,
+    pub(crate) graph: &'p Graph,
+    pub(crate) data: D,
+    pub(crate) seed: u64,
+    pub(crate) events: u64,
+    pub(crate) states: Vec<Option<A::State>>,
+    pub(crate) gates: Vec<Gate<Idealized>>,
+    pub(crate) versions: Rows,
     /// By agent: the version that is its post.
-    pub(super) mine: Vec<u32>,
+    pub(crate) mine: Vec<u32>,
     /// By agent and position of the neighbour: the version it has seen.
-    pub(super) seen: Vec<Vec<u32>>,
-    pub(super) mail: Vec<Mail>,
+    pub(crate) seen: Vec<Vec<u32>>,
+    /// Letters on their way.
+    pub mail: Vec<Mail>,
     /// By event: what came of it, to the bit.
-    pub(super) said: Vec<Vec<u8>>,
+    pub(crate) said: Vec<Vec<u8>>,
 }
 
-pub(super) fn agents() -> impl Iterator<Item = PeerId> {
+/// All of them.
+pub fn agents() -> impl Iterator<Item = PeerId> {
     (0..AGENTS as u32).map(PeerId)
 }
 
 impl<'p, A: Algorithm + 'p, D: Fn(PeerId) -> A::Data<'p>> World<'p, A, D> {
-    pub(super) fn start(algorithm: &'p A, graph: &'p Graph, data: D, steps: &[Event], seed: u64) -> Self {
+    /// All agents enter, each with a plan of these steps.
+    pub fn start(algorithm: &'p A, graph: &'p Graph, data: D, steps: &[Event], seed: u64) -> Self {
         // Those that release something besides steps take as much of it.
         let asides = steps.to_vec();
         let plan = || Plan::with_asides(steps.to_vec(), asides, f64::INFINITY, 0.5, &Sum).expect("an infinite budget");
@@ -70,7 +73,7 @@ impl<'p, A: Algorithm + 'p, D: Fn(PeerId) -> A::Data<'p>> World<'p, A, D> {
     }
 
     /// Lets an agent act, and carries out what it wants said.
-    pub(super) fn event<R>(&mut self, me: PeerId, work: impl FnOnce(&mut Cx<'_>) -> R) -> R {
+    pub(crate) fn event<R>(&mut self, me: PeerId, work: impl FnOnce(&mut Cx<'_>) -> R) -> R {
         let mut outbox = Outbox::default();
         let result = work(&mut Cx {
             me,
@@ -109,7 +112,7 @@ impl<'p, A: Algorithm + 'p, D: Fn(PeerId) -> A::Data<'p>> World<'p, A, D> {
     }
 
     /// One agent wakes, reads a letter, or hears of its neighbours' posts.
-    pub(super) fn step(&mut self) {
+    pub fn step(&mut self) {
         self.events += 1;
         let mut fate = Coin::new(self.seed, u32::MAX, self.events);
         let (me, kind) = (PeerId(fate.below(AGENTS) as u32), fate.unit());
@@ -135,7 +138,7 @@ impl<'p, A: Algorithm + 'p, D: Fn(PeerId) -> A::Data<'p>> World<'p, A, D> {
         }
     }
 
-    pub(super) fn hand_over(&mut self, mail: &Mail) -> Result<(), Reject> {
+    pub(crate) fn hand_over(&mut self, mail: &Mail) -> Result<(), Reject> {
         let (algorithm, data) = (self.algorithm, (self.data)(mail.to));
         let mut state = self.states[mail.to.index()].take().expect("a state");
         let read = self.event(mail.to, |cx| {
@@ -146,11 +149,12 @@ impl<'p, A: Algorithm + 'p, D: Fn(PeerId) -> A::Data<'p>> World<'p, A, D> {
         read
     }
 
-    pub(super) fn note(&mut self, bytes: &[u8]) {
+    pub(crate) fn note(&mut self, bytes: &[u8]) {
         self.said.last_mut().expect("an event").extend_from_slice(bytes);
     }
 
-    pub(super) fn saved(&self, me: PeerId) -> Vec<u8> {
+    /// What an agent would find again.
+    pub fn saved(&self, me: PeerId) -> Vec<u8> {
         let mut bytes = vec![7, 7];
         self.algorithm.save(self.states[me.index()].as_ref().expect("a state"), &mut bytes);
         assert_eq!(bytes[..2], [7, 7], "a state is appended");
@@ -158,7 +162,7 @@ impl<'p, A: Algorithm + 'p, D: Fn(PeerId) -> A::Data<'p>> World<'p, A, D> {
     }
 
     /// Resumes, and makes sure that nothing is said or charged meanwhile.
-    pub(super) fn resume(&mut self, me: PeerId, bytes: &[u8], neighbours: Neighbours) -> Result<(), CannotResume> {
+    pub fn resume(&mut self, me: PeerId, bytes: &[u8], neighbours: Neighbours) -> Result<(), CannotResume> {
         let (algorithm, data) = (self.algorithm, (self.data)(me));
         let (gate, mail) = (self.gates[me.index()].clone(), self.mail.len());
         let state = self.event(me, |cx| algorithm.resume(bytes, neighbours, data, cx));
@@ -168,7 +172,7 @@ impl<'p, A: Algorithm + 'p, D: Fn(PeerId) -> A::Data<'p>> World<'p, A, D> {
     }
 
     /// All models, as bits.
-    pub(super) fn models(&self) -> Vec<Vec<u64>> {
+    pub(crate) fn models(&self) -> Vec<Vec<u64>> {
         let bits = |id: PeerId| {
             let posted = self.versions.row(self.mine[id.index()] as usize);
             let state = self.states[id.index()].as_ref().expect("a state");
@@ -176,4 +180,31 @@ impl<'p, A: Algorithm + 'p, D: Fn(PeerId) -> A::Data<'p>> World<'p, A, D> {
         };
         agents().map(bits).collect()
     }
+}
+
+/// Interrupts agents of one of two worlds that are alike, and sees that both say the same to the bit.
+///
+/// # Panics
+/// If they do not.
+pub fn survives_interruptions<'p, A: Algorithm + 'p, D: Fn(PeerId) -> A::Data<'p> + Copy>(
+    name: &str,
+    seed: u64,
+    start: impl Fn() -> World<'p, A, D>,
+) {
+    let (mut straight, mut interrupted) = (start(), start());
+    for event in 0..500 {
+        let mut fate = Coin::new(seed, u32::MAX - 1, event);
+        let all = fate.unit() < 0.05;
+        let one = PeerId(fate.below(2 * AGENTS) as u32);
+        for id in agents().filter(|id| all || *id == one) {
+            let bytes = interrupted.saved(id);
+            interrupted.resume(id, &bytes, Neighbours::Same).unwrap_or_else(|why| panic!("{name}: {why}"));
+            assert_eq!(interrupted.saved(id), bytes, "{name}: the same is saved again");
+        }
+        straight.step();
+        interrupted.step();
+        assert_eq!(straight.said.last(), interrupted.said.last(), "{name}, seed {}: event {event}", seed);
+        assert_eq!(straight.models(), interrupted.models(), "{name}, seed {}: event {event}", seed);
+    }
+    assert_eq!(straight.said, interrupted.said);
 }

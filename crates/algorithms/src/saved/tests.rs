@@ -1,6 +1,6 @@
 //! What holds for the saved states of all algorithms, whoever is interrupted when, and whatever happens to the bytes.
 
-use super::testing::{AGENTS, World, agents};
+use super::testing::{AGENTS, World, agents, survives_interruptions};
 use crate::average::gossip::{Goal, Gossip, GossipConfig};
 use crate::average::muffliato::{ContributionUnit, Muffliato, MuffliatoConfig};
 use crate::joint::{Joint, LogDegree};
@@ -16,12 +16,12 @@ use crate::personal::descent::{
 use crate::personal::graph::{Alternating, GraphLearning, GraphLearningConfig, Placed, Turns};
 use crate::personal::propagation::{ModelPropagation, ModelPropagationConfig};
 use crate::reference::local::solitary_models;
-use crate::testing::{boosting_problem, exact_ring, exact_walk, random_problem, small_polar};
+use crate::testing::{boosting_problem, exact_ring, exact_walk, random_problem};
 use crate::{Bounds, Loss, Problem, Survey};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, TestRunner};
-use sottovoce_core::{Algorithm, CannotResume, Coin, Graph, Neighbours, PeerId};
+use sottovoce_core::{Algorithm, CannotResume, Graph, Neighbours, PeerId};
 use sottovoce_privacy::{Event, sensitivity::Norm};
 use std::collections::BTreeMap;
 
@@ -114,7 +114,6 @@ fn for_all(seed: u64, p: usize, check: &mut impl Check) {
         let steps = if warm.is_some() { &steps[..] } else { &steps[1..] };
         check!(name, Alternating::new(learner, graph, turns).expect("good turns"), open, steps);
     }
-    check!("POLAR", small_polar(AGENTS as u32, p), open, []);
     let survey = Survey { data: logistic.data.clone(), graph: logistic.graph.clone(), bounds: None };
     let observations = |id: PeerId| survey.observations(id);
     let gossip = |goal| Gossip::new(GossipConfig { columns: p, goal }).expect("good parameters");
@@ -175,22 +174,7 @@ fn an_interruption_does_not_change_a_bit() {
             name: &'static str,
             start: impl Fn() -> World<'p, A, D>,
         ) {
-            let (mut straight, mut interrupted) = (start(), start());
-            for event in 0..500 {
-                let mut fate = Coin::new(self.seed, u32::MAX - 1, event);
-                let all = fate.unit() < 0.05;
-                let one = PeerId(fate.below(2 * AGENTS) as u32);
-                for id in agents().filter(|id| all || *id == one) {
-                    let bytes = interrupted.saved(id);
-                    interrupted.resume(id, &bytes, Neighbours::Same).unwrap_or_else(|why| panic!("{name}: {why}"));
-                    assert_eq!(interrupted.saved(id), bytes, "{name}: the same is saved again");
-                }
-                straight.step();
-                interrupted.step();
-                assert_eq!(straight.said.last(), interrupted.said.last(), "{name}, seed {}: event {event}", self.seed);
-                assert_eq!(straight.models(), interrupted.models(), "{name}, seed {}: event {event}", self.seed);
-            }
-            assert_eq!(straight.said, interrupted.said);
+            survives_interruptions(name, self.seed, start);
         }
     }
     for seed in 0..6 {

@@ -5,10 +5,10 @@ use crate::error::{Mistake, quote};
 use crate::keys::{ABOVE_0, COUNT, FROM_0, Key, Kind, Range, key};
 use crate::loaded::Loaded;
 use crate::task::{Description, Leaves, OwnKeys, Refusal, Sizes, Task, Yields};
-use sottovoce_algorithms::servers::polar::{
+use sottovoce_core::PeerId;
+use sottovoce_encrypted::polar::{
     BadPolar, CompactSet, Consensus, Polar, PolarConfig, Scope, State, StepSize, Variant, Weights,
 };
-use sottovoce_core::PeerId;
 use toml::Value;
 
 const COUNT_KEY: &str = "servers.count";

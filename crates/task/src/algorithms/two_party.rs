@@ -4,12 +4,12 @@ use super::{Access, Visitor, answers, pairs, refused};
 use crate::error::Mistake;
 use crate::loaded::Loaded;
 use crate::task::{Description, Leaves, Observer, Privacy, Refusal, Sizes, Statistic, StatisticKind, Task, Yields};
-use sottovoce_algorithms::pairs::two_party::{
+use sottovoce_algorithms::{ConfigError, Problem};
+use sottovoce_core::PeerId;
+use sottovoce_encrypted::two_party::{
     Circuits, Engine, Ideal, Mechanism, PairStatistic, State, TwoParty, TwoPartyConfig, best_pairs,
     mechanism::answers as answers_of,
 };
-use sottovoce_algorithms::{ConfigError, Problem};
-use sottovoce_core::PeerId;
 use sottovoce_privacy::calibrate::Uncalibrated;
 use sottovoce_privacy::{Event, Plan};
 

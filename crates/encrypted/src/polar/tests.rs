@@ -1,9 +1,10 @@
 //! Sums of servers to the bit, what a coalition sees, conditions, and what becomes of a client that is gone: CHECK 06.a to 06.c.
 
 use super::*;
-use crate::testing::{Mail, Network, random_problem, small_polar};
-use crate::{Loss, Problem, Regularization};
+use crate::testing::small_polar;
 use proptest::prelude::*;
+use sottovoce_algorithms::testing::{Mail, Network, random_problem};
+use sottovoce_algorithms::{Loss, Problem, Regularization};
 use sottovoce_core::wire::Numbers;
 use sottovoce_core::{Graph, Wire};
 
@@ -149,7 +150,7 @@ fn weights_and_vectors_meet_their_conditions_in_a_run() {
             network.mail.extend(others);
             let mut gradient = [0.0; 3];
             for (a, b) in problem.data.points(PeerId(0)).iter() {
-                let slope = 2.0 * (crate::vector::dot(a, &at) - b);
+                let slope = 2.0 * (sottovoce_algorithms::vector::dot(a, &at) - b);
                 (0..3).for_each(|c| gradient[c] += slope * a[c]);
             }
             for c in 0..3 {

@@ -1,9 +1,9 @@
 //! The protocol between a few members, with letters that get lost, doubled and overtaken, and members that crash at any moment.
 
 use super::*;
-use crate::Points;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
+use sottovoce_algorithms::Points;
 use sottovoce_core::{Coin, Delivery, Outbox, Posts, Role, Wire};
 use sottovoce_crypto::two_party::pair::Brought;
 use sottovoce_crypto::two_party::share::combine;

@@ -33,9 +33,9 @@ pub use member::{Meeting, State};
 pub use sottovoce_crypto::two_party::ideal::Ideal;
 pub use sottovoce_crypto::two_party::pair::{Circuits, Engine};
 
-use crate::config::{ConfigError, positive};
-use crate::{Bounds, Observations, saved};
 use letter::HEAD_BYTES;
+use sottovoce_algorithms::config::{ConfigError, positive};
+use sottovoce_algorithms::{Bounds, Observations, saved};
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, PeerId, Peers, Reject, Time};
 use sottovoce_crypto::Context;
 use sottovoce_crypto::two_party::Session;

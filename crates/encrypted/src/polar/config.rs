@@ -1,6 +1,6 @@
 //! The hyper-parameters of POLAR-SGD, and what follows from them.
 
-use crate::Loss;
+use sottovoce_algorithms::Loss;
 use sottovoce_core::PeerId;
 use sottovoce_crypto::fixed_point::sum_fits;
 use thiserror::Error;
@@ -270,7 +270,7 @@ impl Polar {
         match self.config.set {
             CompactSet::Box(side) => x.iter_mut().for_each(|value| *value = value.clamp(-side, side)),
             CompactSet::Ball(radius) => {
-                let norm = crate::vector::norm(x);
+                let norm = sottovoce_algorithms::vector::norm(x);
                 if norm > radius {
                     x.iter_mut().for_each(|value| *value *= radius / norm);
                 }

@@ -1,8 +1,8 @@
 //! A member's part: the beacon, and its sessions.
 
 use super::{Desk, Kind, Pair, PairLetter, TwoParty, TwoPartyConfig, desk::Say, from_bitmap};
-use crate::Observations;
 use serde::{Deserialize, Serialize};
+use sottovoce_algorithms::Observations;
 use sottovoce_core::{Cx, PeerId, Reject, Time};
 use sottovoce_crypto::Flaw;
 use sottovoce_crypto::beacon::{BeaconSecret, beacon, commit};

@@ -10,10 +10,10 @@
 use super::config::{Polar, Scope, Variant, Weights};
 use super::letter::PolarLetter;
 use super::perturbation::Choices;
-use crate::kernel::dot;
-use crate::vector::add_scaled;
-use crate::{Shard, saved};
 use serde::{Deserialize, Serialize};
+use sottovoce_algorithms::kernel::dot;
+use sottovoce_algorithms::vector::add_scaled;
+use sottovoce_algorithms::{Shard, saved};
 use sottovoce_core::wire::Numbers;
 use sottovoce_core::{CannotResume, Cx, PeerId, Reject, Rows};
 use sottovoce_privacy::{Audience, Public, Released, Track};

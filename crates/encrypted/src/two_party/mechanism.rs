@@ -15,9 +15,9 @@
 //! because deviations of all pairs add up to nothing, which says what two pairs without a common member share on average. Differs from the thesis: kernels of few values
 //! have randomized response inside the circuit in the place of Laplace noise (spec 03, section 9).
 
-use crate::Bounds;
-use crate::config::{ConfigError, positive};
 use rand_chacha::ChaCha20Rng;
+use sottovoce_algorithms::Bounds;
+use sottovoce_algorithms::config::{ConfigError, positive};
 use sottovoce_crypto::Unfit;
 use sottovoce_crypto::two_party::builder::Builder;
 use sottovoce_crypto::two_party::circuit::Circuit;

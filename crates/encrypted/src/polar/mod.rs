@@ -33,9 +33,9 @@ pub use config::{BadPolar, CompactSet, Consensus, Polar, PolarConfig, Scope, Ste
 pub use letter::{PolarLetter, Words};
 pub use server::Server;
 
-use crate::{Shard, saved};
 use letter::HEAD_BYTES;
 use serde::{Deserialize, Serialize};
+use sottovoce_algorithms::{Shard, saved};
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, PeerId, Peers, Reject};
 use sottovoce_privacy::Exhausted;
 

@@ -12,11 +12,11 @@
 //! This is no noise of differential privacy: what it hides comes out in the mean of many rounds (docs/polar.md has the figures), and a ledger
 //! says epsilon = infinity.
 
-use crate::vector::norm;
 use rand_chacha::{
     ChaCha12Rng,
     rand_core::{Rng, SeedableRng},
 };
+use sottovoce_algorithms::vector::norm;
 
 /// How far sums may be off, in parts of their bound.
 const ROUNDING: f64 = 1e-12;

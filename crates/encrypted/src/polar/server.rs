@@ -14,9 +14,9 @@
 
 use super::config::{Consensus, FRACTION_BITS, Polar};
 use super::letter::{PolarLetter, Words};
-use crate::saved;
-use crate::vector::{add_scaled, largest};
 use serde::{Deserialize, Serialize};
+use sottovoce_algorithms::saved;
+use sottovoce_algorithms::vector::{add_scaled, largest};
 use sottovoce_core::wire::Numbers;
 use sottovoce_core::{CannotResume, Cx, PeerId, Reject, Rows, Time};
 use sottovoce_crypto::agreement::{TaskKey, TaskPublicKey};

@@ -1,3 +1,0 @@
-//! One model for all, with servers between those who have data.
-
-pub mod polar;

@@ -1,0 +1,15 @@
+//! Algorithms that rest on cryptography, each as one agent runs it: what members send each other is under pads or inside circuits, and who can
+//! open it decides what they learn.
+//!
+//! | module | what | sealed by |
+//! |---|---|---|
+//! | [`polar`] | POLAR-SGD: clients and several servers, which average under pads | `crypto::masked` |
+//! | [`two_party`] | statistics of pairs that compute a noisy kernel, which an aggregator alone reads | `crypto::two_party` |
+
+pub mod polar;
+pub mod two_party;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
