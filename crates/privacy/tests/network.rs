@@ -228,10 +228,10 @@ fn bare_loop(vectors: &mut [Vec<f64>]) -> f64 {
     vectors.iter().map(|vector| vector[0]).sum()
 }
 
-/// One row of a matrix of pairs against the bare loop, on one processor.
+/// One row of a matrix of pairs against the bare loop, on one processor: what was large before is taken from each vector twice, so at most twice as long.
 #[test]
 #[ignore = "a ratio of times: cargo xtask soak"]
-fn a_row_of_pairs_takes_no_longer_than_a_bare_loop() {
+fn a_row_of_pairs_takes_at_most_twice_as_long_as_a_bare_loop() {
     let graph = large_graph(2000, 5);
     let time = |work: &mut dyn FnMut() -> f64| {
         let start = std::time::Instant::now();
@@ -254,7 +254,7 @@ fn a_row_of_pairs_takes_no_longer_than_a_bare_loop() {
         bare = bare.min(time(&mut || bare_loop(&mut vectors)).0);
     }
     println!("a row {:.2} ms, a bare loop {:.2} ms: {:.2}", 1e3 * row, 1e3 * bare, row / bare);
-    assert!(row <= bare, "{row} {bare}");
+    assert!(row <= 2.0 * bare, "{row} {bare}");
 }
 
 #[test]
