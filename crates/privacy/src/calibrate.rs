@@ -2,7 +2,8 @@
 //!
 //! Everything here asks an accountant, which rounds up, and returns a value that the accountant was seen to accept.
 
-use crate::{Accountant, Charge, Event, Ledger};
+use crate::network::{BadNetwork, Gossip, GraphPairs, WorstAndMean};
+use crate::{Accountant, Charge, Event, Gaussian, Ledger};
 use thiserror::Error;
 
 /// Why there is no calibration.
@@ -248,4 +249,41 @@ pub fn epsilons(
     let charges = |total: f64| steps(total).map(|epsilon| Charge::new(Event::RandomizedResponse { epsilon }, 1));
     let total = largest(charges, epsilon, delta, accountant).ok_or(Uncalibrated::OutOfReach)?;
     Ok(steps(total).collect())
+}
+
+/// How close calibrated noise is to the least.
+pub const GRAPH_NOISE_WITHIN: f64 = 1e-2;
+
+/// Matrices that are computed for it at most.
+const EVALUATIONS_MAX: usize = 12;
+
+/// The least noise multiplier, to a relative [`GRAPH_NOISE_WITHIN`], at which what `of` takes of the matrix, the worst pair or the mean, is at most
+/// `epsilon`; none outside of epsilon > 0 and 0 < delta < 1. `matrix` computes all rows, by as many processors as the caller has; it is asked
+/// some six times.
+pub fn noise_of_graph_walk<'g>(
+    graph: &'g Gossip,
+    contributions: u64,
+    (epsilon, delta): (f64, f64),
+    of: impl Fn(WorstAndMean) -> f64,
+    matrix: impl Fn(&GraphPairs<'g>) -> Vec<Vec<f64>>,
+) -> Result<Option<f64>, BadNetwork> {
+    // PRIVACY: whatever the path, local composition keeps the budget.
+    let local = noise_multiplier(NoiseKind::Gaussian, epsilon, delta, contributions, &Gaussian);
+    let Ok(mut enough) = local else { return Ok(None) };
+    let at = |noise: f64| Ok(of(WorstAndMean::of(&matrix(&GraphPairs::new(graph, contributions, noise, delta)?))));
+    let (mut too_little, mut kept) = (0.0, at(enough)?);
+    for _ in 0..EVALUATIONS_MAX {
+        // Epsilons are about inverse to noise: a little above where this one would be spent, and never below what is too little.
+        let guess = (enough * kept / epsilon * (1.0 + 0.3 * GRAPH_NOISE_WITHIN))
+            .max(too_little * (1.0 + 0.3 * GRAPH_NOISE_WITHIN));
+        let guess = if guess < enough { guess } else { 0.5 * (too_little + enough) };
+        if enough <= too_little * (1.0 + GRAPH_NOISE_WITHIN) || enough - guess < 0.1 * GRAPH_NOISE_WITHIN * enough {
+            break;
+        }
+        match at(guess)? {
+            found if found <= epsilon => (enough, kept) = (guess, found),
+            _ => too_little = guess,
+        }
+    }
+    Ok(Some(enough))
 }

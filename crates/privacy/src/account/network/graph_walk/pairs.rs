@@ -8,10 +8,8 @@
 //! The probabilities p_t to be at a place after t hops give h by renewal, up to 64 hops; later p_t is itself a bound on h.
 
 use super::super::convert::renyi;
-use super::super::graph::{Gossip, WorstAndMean};
+use super::super::graph::Gossip;
 use super::super::walk::{BadNetwork, Observer};
-use crate::Gaussian;
-use crate::calibrate::{self, NoiseKind};
 use crate::round::{div_up, mul_up, sqrt_up, widen};
 
 /// Hops up to which the law of a gap is computed.
@@ -24,10 +22,6 @@ const LAST: usize = 1 << 24;
 const MIXED: f64 = 1.02;
 /// What the differences of renewal round, at most.
 const ROUNDING: f64 = 1e-13;
-/// How close calibrated noise is to the least.
-pub const NOISE_WITHIN: f64 = 1e-2;
-/// Matrices that are computed for it at most.
-const EVALUATIONS_MAX: usize = 12;
 /// Observers whose laws are computed side by side.
 const SIDE_BY_SIDE: usize = 64;
 
@@ -88,37 +82,6 @@ impl<'g> GraphPairs<'g> {
             orders: orders.collect(),
             loops: loops(graph),
         })
-    }
-
-    /// The least noise multiplier, to a relative [`NOISE_WITHIN`], at which what `of` takes of the matrix, the worst pair or the mean, is at most
-    /// `epsilon`; none outside of epsilon > 0 and 0 < delta < 1. `matrix` computes all rows, by as many processors as the caller has; it is asked
-    /// some six times.
-    pub fn noise_multiplier(
-        graph: &'g Gossip,
-        contributions: u64,
-        (epsilon, delta): (f64, f64),
-        of: impl Fn(WorstAndMean) -> f64,
-        matrix: impl Fn(&Self) -> Vec<Vec<f64>>,
-    ) -> Result<Option<f64>, BadNetwork> {
-        // PRIVACY: whatever the path, local composition keeps the budget.
-        let local = calibrate::noise_multiplier(NoiseKind::Gaussian, epsilon, delta, contributions, &Gaussian);
-        let Ok(mut enough) = local else { return Ok(None) };
-        let at = |noise: f64| Ok(of(WorstAndMean::of(&matrix(&GraphPairs::new(graph, contributions, noise, delta)?))));
-        let (mut too_little, mut kept) = (0.0, at(enough)?);
-        for _ in 0..EVALUATIONS_MAX {
-            // Epsilons are about inverse to noise: a little above where this one would be spent, and never below what is too little.
-            let guess =
-                (enough * kept / epsilon * (1.0 + 0.3 * NOISE_WITHIN)).max(too_little * (1.0 + 0.3 * NOISE_WITHIN));
-            let guess = if guess < enough { guess } else { 0.5 * (too_little + enough) };
-            if enough <= too_little * (1.0 + NOISE_WITHIN) || enough - guess < 0.1 * NOISE_WITHIN * enough {
-                break;
-            }
-            match at(guess)? {
-                found if found <= epsilon => (enough, kept) = (guess, found),
-                _ => too_little = guess,
-            }
-        }
-        Ok(Some(enough))
     }
 
     /// Whom its guarantees are against.

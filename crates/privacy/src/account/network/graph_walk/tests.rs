@@ -151,7 +151,7 @@ fn noise_of_a_walk_is_the_least_that_keeps_the_worst_pair_or_the_mean() {
         &crate::Gaussian,
     );
     let find = |of: fn(WorstAndMean) -> f64| {
-        let found = GraphPairs::noise_multiplier(&graph, contributions, (1.0, delta), of, matrix);
+        let found = crate::calibrate::noise_of_graph_walk(&graph, contributions, (1.0, delta), of, matrix);
         found.expect("a graph").expect("in range")
     };
     let (worst, mean) = (find(|both| both.worst), find(|both| both.mean));
@@ -159,9 +159,10 @@ fn noise_of_a_walk_is_the_least_that_keeps_the_worst_pair_or_the_mean() {
     assert!(both(mean).mean <= 1.0 && both(0.985 * mean).mean > 1.0, "{mean}: {:?}", both(mean));
     assert!(mean < 0.95 * worst && worst <= local.expect("in range"), "{mean} {worst}");
     for (epsilon, delta) in [(0.0, 1e-6), (1.0, 0.0), (1.0, 1.0), (f64::NAN, 0.1)] {
-        let none = GraphPairs::noise_multiplier(&graph, contributions, (epsilon, delta), |both| both.mean, matrix);
+        let none =
+            crate::calibrate::noise_of_graph_walk(&graph, contributions, (epsilon, delta), |both| both.mean, matrix);
         assert_eq!(none.expect("a graph"), None, "{epsilon} {delta}");
     }
     let cut = Gossip::metropolis(4, &[(0, 1), (2, 3)]).expect("valid");
-    assert!(GraphPairs::noise_multiplier(&cut, 1, (1.0, 1e-6), |both| both.mean, |_| Vec::new()).is_err());
+    assert!(crate::calibrate::noise_of_graph_walk(&cut, 1, (1.0, 1e-6), |both| both.mean, |_| Vec::new()).is_err());
 }
