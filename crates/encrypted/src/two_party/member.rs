@@ -35,13 +35,13 @@ impl<E: Engine> Default for State<E> {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Kept {
     /// The round of the beacon, and what was drawn for it.
-    round: u32,
+    pub(super) round: u32,
     secret: BeaconSecret,
     /// Who takes part in it, and their commitments, once they are known.
     present: Vec<bool>,
     commitments: Vec<[u8; 32]>,
     beacon: Option<[u8; 32]>,
-    meetings: Vec<Meeting>,
+    pub(super) meetings: Vec<Meeting>,
     /// When sessions that are not settled begin anew.
     pub(super) retry: Option<f64>,
     pub(super) ended: bool,
@@ -97,16 +97,6 @@ impl<E: Engine> State<E> {
 }
 
 impl Kept {
-    #[cfg(test)]
-    pub(super) fn round(&self) -> u32 {
-        self.round
-    }
-
-    #[cfg(test)]
-    pub(super) fn forget(&mut self, member: u32) {
-        self.meetings.retain(|meeting| meeting.other != member);
-    }
-
     /// Whether an agent of this protocol can have come to this.
     pub(super) fn is_sound(&self, config: &TwoPartyConfig, me: PeerId, has_row: bool) -> bool {
         let members = config.members as usize;

@@ -1,5 +1,6 @@
 //! Sums and means by a token that goes round a ring (Cyffers and Bellet 2022): exact, or private against any one other member.
 
+use super::ring_histogram::{REISSUES, RELEASE};
 use super::{Access, Visitor, ring_histogram};
 use crate::error::Mistake;
 use crate::keys::{ABOVE_0, Key, Kind, key};
@@ -13,12 +14,8 @@ use sottovoce_core::PeerId;
 use sottovoce_privacy::{self as privacy, Plan, Shares, Track, reissue_law};
 use toml::Value;
 
-/// The key of who learns the sum.
-pub(super) const RELEASE: &str = "token.release";
 /// The key of who makes noise.
 const NOISE: &str = "token.noise";
-/// The key of how many members in a row may be passed over.
-pub(super) const REISSUES: &str = "token.reissues";
 /// The key of how long a holder waits for its successor.
 const TIMEOUT: &str = "token.timeout";
 

@@ -1,6 +1,5 @@
 //! Histograms by a token that goes round a ring (Cyffers and Bellet 2022, Algorithm 4.3): `algorithm = "ring"` with the statistic of that name.
 
-use super::ring::{REISSUES, RELEASE};
 use super::{Access, Visitor};
 use crate::error::Mistake;
 use crate::loaded::Loaded;
@@ -13,6 +12,11 @@ use sottovoce_privacy::calibrate::Uncalibrated;
 use sottovoce_privacy::network::Clones;
 use sottovoce_privacy::{Event, Plan, Track};
 use toml::Value;
+
+/// The key of who learns the sum.
+pub(super) const RELEASE: &str = "token.release";
+/// The key of how many members in a row may be passed over.
+pub(super) const REISSUES: &str = "token.reissues";
 
 /// Whether a task of a ring wants one.
 pub(super) fn is_wanted(task: &Task) -> bool {

@@ -341,12 +341,6 @@ mod tests {
             + 21.0 * libm::sqrt(2.0 * n * c * alpha) / (CLEAR.sqrt() - 1.0);
         let bound = c * positive * negative * alpha * alpha * bracket / (positive * negative).powi(2);
         let [plain, better] = [error(false, Ties::Zero), error(true, Ties::Half)];
-        println!(
-            "root mean square error {:.3}, with both improvements {:.3}, bound {:.3}",
-            plain.sqrt(),
-            better.sqrt(),
-            bound.sqrt()
-        );
         assert!(plain < bound && better < plain, "{plain} {better} {bound}");
     }
 
