@@ -233,7 +233,6 @@ mod tests {
                 squares += error * error;
             }
             let (mean, variance) = (sum / f64::from(runs), squares / f64::from(runs));
-            println!("{name}: {exact:.4}, off by {mean:.5} over {runs} runs, deviation {:.4}", variance.sqrt());
             assert!(mean.abs() < 4.0 * (variance / f64::from(runs)).sqrt(), "{name}: {mean} {variance}");
             let range = kernel.range(Some(BOUNDS)).map(|range| range.high - range.low).expect("bounds");
             if let Some(most) = response.deviation_max(n as u64, range) {
