@@ -211,7 +211,7 @@ fn a_client_that_is_gone_counts_nothing_of_its_round_and_is_taken_back_when_it_i
     }
     assert_eq!(server(&network, 1).progress().0, 1, "the round has ended");
     // sum over steps, servers and those who count of W g = M g each; the step's size is that of the first round.
-    let mut expected = vec![0.0; 3];
+    let mut expected = [0.0; 3];
     for client in [0, 2, 5] {
         for (a, b) in problem.data.points(PeerId(client)).iter() {
             (0..3).for_each(|c| expected[c] += -2.0 * b * a[c]);
