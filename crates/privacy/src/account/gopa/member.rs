@@ -118,7 +118,8 @@ impl Gopa {
         let GopaConfig { neighbours, rounds, .. } = config;
         let probability = f64::from(rounds) * cut;
         // Not `probability > room / 2`: a delta that is no number allows nothing.
-        if !(probability <= 0.5 * room) {
+        let is_connected = probability <= 0.5 * room;
+        if !is_connected {
             let honest = others(config);
             return Err(BadGopa::Disconnected { neighbours, honest, probability, room: 0.5 * room });
         }
