@@ -16,7 +16,7 @@
 //!   have gone with the successor. Its predecessor, when it does not hear the first within the time-out or the second within three, adds fresh noise
 //!   to what it had sent, puts the counter to zero so that the next holder makes such noise too, and sends it under a higher epoch. Sending the
 //!   same bytes on would leak twice: the successor of a member that had passed on unheard would hold tau + x and tau; and with one member gone
-//!   for good all noise would fall on one other, who would see exact sums. A token of a lower epoch than the highest seen is refused, so that one lives.
+//!   for good all noise would fall on one other, who would see exact sums. Of two tokens of one hop the one of a lower epoch is refused, and so is one of an earlier hop.
 //!   With noise nobody passes over two members in a row.
 //! - **What a member adds at a hop it adds to every token of that hop**: its contribution, its noise, and each fresh noise that it makes there are drawn once. So nobody
 //!   contributes twice to a round, and of two tokens that meet at a reader nothing differs but the contribution of the one passed over, under fresh noise.
@@ -57,6 +57,14 @@ struct Addition {
     past: Option<f64>,
     /// Noise of the sum, once it has told it.
     told: Option<f64>,
+}
+
+/// Word that a member owes to whoever handed it a token.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Owed {
+    from: u32,
+    epoch: Epoch,
+    hop: u64,
 }
 
 /// What a member has sent, and waits to be passed on.
@@ -109,7 +117,8 @@ impl Ring {
         from: Option<PeerId>,
         cx: &mut Cx<'_>,
     ) {
-        me.epoch = me.epoch.max(token.epoch);
+        // Of a later hop, also one of a lower epoch: it is the one that goes on.
+        me.epoch = token.epoch;
         let (mut added, receipt) = match me.added.filter(|added| added.hop == token.hop) {
             Some(added) => (added, None),
             None => self.addition(observations, token.hop, cx),
@@ -165,8 +174,8 @@ impl Ring {
 
     /// The token is safe with another: whoever handed it to this member may forget it.
     fn tell_predecessors(&self, me: &mut State, cx: &mut Cx<'_>) {
-        for (from, hop) in std::mem::take(&mut me.owes) {
-            let passed = RingLetter::Passed { epoch: me.epoch, hop };
+        for Owed { from, epoch, hop } in std::mem::take(&mut me.owes) {
+            let passed = RingLetter::Passed { epoch, hop };
             // Whoever has been gone for so long forgets it by itself.
             let _ = cx.outbox.send_durable(PeerId(from), without_value(passed));
         }
@@ -223,17 +232,18 @@ impl Ring {
         epoch.is_possible(self.hops(), self.config.members)
     }
 
-    /// A token comes. One of a lower epoch than the highest seen is refused, and one of a hop below the last: it has been overtaken.
+    /// A token comes. One of a hop below the last that was held is refused, and one of the same hop and no higher epoch: it has been overtaken. Epochs of other hops are not
+    /// compared: a token that is ahead must not wait for one whose next reader is gone. Word is of the token that came, and of no newer one.
     fn on_token(&self, me: &mut State, observations: Observations<'_>, from: PeerId, token: Token, cx: &mut Cx<'_>) {
         let (hop, held) = (token.hop, me.added.map_or(0, |added| added.hop));
-        let is_refused = token.epoch < me.epoch || hop < held || token.epoch == me.epoch && hop == held;
-        let epoch = me.epoch.max(token.epoch);
+        let is_refused = hop < held || hop == held && token.epoch <= me.epoch;
+        let epoch = token.epoch;
         let answer = if is_refused { RingLetter::Passed { epoch, hop } } else { RingLetter::Taken { epoch, hop } };
         // Whoever has been gone for so long forgets it by itself.
         let _ = cx.outbox.send_durable(from, without_value(answer));
         if !is_refused {
-            me.owes.retain(|(peer, _)| *peer != from.0);
-            me.owes.push((from.0, hop));
+            me.owes.retain(|owed| owed.from != from.0);
+            me.owes.push(Owed { from: from.0, epoch, hop });
             self.hold(me, observations, token, Some(from), cx);
         }
     }
@@ -280,7 +290,7 @@ impl Ring {
 /// What an agent remembers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// The highest epoch it has held.
+    /// The epoch of the token that it held last.
     epoch: Epoch,
     /// What it added at the highest hop it has held.
     added: Option<Addition>,
@@ -290,8 +300,8 @@ pub struct State {
     reissues: u32,
     /// What it sent, until it hears that it was passed on.
     sent: Option<Sent>,
-    /// Who handed it the token, for which hop, until it has told that the token was passed on.
-    owes: Vec<(u32, u64)>,
+    /// Who handed it a token, until it has told that it was passed on.
+    owes: Vec<Owed>,
     /// The sum, its weight, and its epoch.
     sum: Option<(Epoch, u64, f64)>,
     /// What the sum says of the statistic; zero before it is known.
@@ -331,7 +341,7 @@ impl State {
         self.sent.map(|sent| sent.token)
     }
 
-    /// The highest epoch it has held, and the highest hop.
+    /// The epoch of the token that it held last, and its hop.
     pub fn held(&self) -> (Epoch, u64) {
         (self.epoch, self.added.map_or(0, |added| added.hop))
     }
@@ -377,6 +387,8 @@ impl Algorithm for Ring {
     /// The time-out: nobody has said that the token was passed on.
     fn on_wake(&self, me: &mut State, _: Observations<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
         match me.sent {
+            // All is over, and whoever should read it is gone.
+            Some(_) if me.sum.is_some() => me.sent = None,
             Some(sent) if self.may_pass_over(me, &sent.token) => self.pass_over(me, sent.token, cx),
             Some(Sent { token, is_kept: true, .. }) => self.pass_on(me, known_to_others(token.tau), token, cx),
             _ => {}
@@ -439,7 +451,10 @@ impl Algorithm for Ring {
                 && noises.chain([added.value]).all(|value| value.abs() <= most)
         });
         let owes = me.owes.len() <= self.config.members as usize
-            && me.owes.iter().all(|(from, hop)| *from < self.config.members && *hop <= self.hops());
+            && me
+                .owes
+                .iter()
+                .all(|owed| owed.from < self.config.members && owed.hop <= self.hops() && self.is_epoch(owed.epoch));
         if sent && sum && added && owes { Ok(me) } else { Err(CannotResume::Malformed) }
     }
 

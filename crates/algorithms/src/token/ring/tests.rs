@@ -444,3 +444,49 @@ fn no_member_sees_more_of_another_than_its_ledger_says_in_any_storm() {
     assert!(storms > 1_000 && reissues > 2 * storms, "{storms} {reissues}");
     assert!(most > 0.999, "the bound is reached: {most}");
 }
+
+/// Alarms that ring for no reason, and then one member is gone for good: all others come to the end, and to the same sum. Letters of a pair are read in their order.
+#[test]
+fn whoever_is_gone_after_whatever_storm_the_others_end_and_agree() {
+    let (mut deaths, mut reissues) = (0, 0);
+    for seed in 0..6_000u32 {
+        let mut coin = Coin::new(12, seed, 0);
+        let members = 3 + coin.below(6) as u32;
+        let (law, noise) = KINDS[coin.below(KINDS.len())];
+        let case = Case { members, rounds: 2 + coin.below(2) as u32, law, noise, reveal: Reveal::Broadcast };
+        let mut table = Table::start(case, |k| Simulated::Idealized(Idealized::new(1, k)));
+        let first_of = |table: &Table, place: usize| {
+            let (from, to, _) = table.bag[place];
+            table.bag.iter().position(|(a, b, _)| (*a, *b) == (from, to)).unwrap_or(place)
+        };
+        let alarms = [0.02, 0.05, 0.1, 0.2][coin.below(4)];
+        for _ in 0..coin.below(60 * case.rounds as usize) {
+            let waiting: Vec<u32> = (0..members).filter(|k| table.states[*k as usize].sent.is_some()).collect();
+            if !waiting.is_empty() && (table.bag.is_empty() || coin.unit() < alarms) {
+                table.step(Step::Wake(waiting[coin.below(waiting.len())]));
+            } else if !table.bag.is_empty() {
+                let place = first_of(&table, coin.below(table.bag.len()));
+                table.step(Step::Read(place));
+            }
+        }
+        let gone = coin.below(members as usize + 1) as u32;
+        for _ in 0..40 {
+            while table.read(|_, _, to| to.0 != gone) {}
+            for k in (0..members).filter(|k| *k != gone) {
+                if table.states[k as usize].sent.is_some() {
+                    table.step(Step::Wake(k));
+                }
+            }
+        }
+        let alive = || (0..members).filter(|k| *k != gone).map(|k| &table.states[k as usize]);
+        let sums: Vec<Option<(Epoch, u64, f64)>> = alive().map(|state| state.sum).collect();
+        assert!(
+            sums.iter().all(|sum| sum.is_some() && *sum == sums[0]),
+            "storm {seed}, {case:?}, without {gone}: {sums:?}"
+        );
+        assert!(alive().all(|state| table.ring.is_done(state)), "storm {seed}, {case:?}, without {gone}");
+        deaths += u32::from(gone < members);
+        reissues += table.states.iter().map(|state| state.reissues).sum::<u32>();
+    }
+    assert!(deaths > 4_000 && reissues > deaths, "{deaths} {reissues}");
+}
