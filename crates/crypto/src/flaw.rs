@@ -38,6 +38,9 @@ pub enum Flaw {
     /// A list has another length than the statement says.
     #[error("a list of the wrong length")]
     WrongLength,
+    /// Shares of an own mask of which two have one index, or none.
+    #[error("shares that do not fit together")]
+    SharesDoNotFit,
     /// A mask is larger than any honest draw.
     #[error("a mask beyond the bound")]
     MaskTooLarge,

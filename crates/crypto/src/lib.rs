@@ -9,6 +9,7 @@
 //! | [`fixed_point`] | numbers as integers on a declared grid, in Z_2^64 and in the scalar field |
 //! | [`agreement`], [`pad`] | one agreement per pair and task; pads that cancel, each used once |
 //! | [`masked`] | values under the pads of several pairs, ready to be sent |
+//! | [`own_mask`] | a member's own mask, whose key is dealt in shares |
 //! | [`gaussian_mask`] | the paper's Gaussian masks, as an option |
 //! | [`generators`], [`commitment`], [`bits`] | Pedersen commitments to numbers, vectors and bits |
 //! | [`transcript`] | binds every proof to task, round, sender and board |
@@ -49,6 +50,7 @@ pub mod flaw;
 pub mod gaussian_mask;
 pub mod generators;
 pub mod masked;
+pub mod own_mask;
 pub mod pad;
 pub mod proofs;
 mod stream;

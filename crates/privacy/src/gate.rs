@@ -198,6 +198,29 @@ impl<N: Noise + ?Sized> Gate<N> {
         Ok(Receipt(()))
     }
 
+    /// Charges the next step of a track for integers that are summed with those of others, unseen, and adds this party's share of the noise of the sum: a
+    /// discrete Gaussian with a deviation of 2^[`DEVIATION_LOG2`](crate::DEVIATION_LOG2). Without a plan there is no noise, and the charge is that of exact values.
+    ///
+    /// # Privacy
+    /// As for [`Gate::charge`]: the accountant that reads the charge proves that its observer sees the integers in a sum alone, with as many shares that it
+    /// does not know as make up the step's law, scaled to this sensitivity.
+    ///
+    /// # Panics
+    /// When the sensitivity is not a finite number above zero.
+    pub fn contribute(
+        &mut self,
+        track: Track,
+        sensitivity: f64,
+        audience: Audience,
+        values: &mut [i64],
+    ) -> Result<Receipt, Exhausted> {
+        let receipt = self.charge(track, sensitivity, audience)?;
+        if self.plan.is_some() {
+            self.noise.perturb_integers(values);
+        }
+        Ok(receipt)
+    }
+
     fn record(&mut self, track: Track, event: Event, sensitivity: f64, audience: Audience) {
         self.done[track as usize] += u32::from(self.plan.is_some());
         // An exact value has none.

@@ -36,7 +36,7 @@ pub use account::{
 pub use event::{Audience, BadCharge, Event, Track};
 pub use gate::{Exhausted, Gate, OtherPlan, Receipt};
 pub use ledger::{Charge, Ledger, Sensitivity};
-pub use noise::{Exact, Idealized, NoEntropy, NoNoise, Noise, OsRandom, Secret, Simulated};
+pub use noise::{DEVIATION_LOG2, Exact, Idealized, NoEntropy, NoNoise, Noise, OsRandom, Secret, Simulated};
 pub use plan::{BadPlan, Plan};
 pub use released::{Public, Released};
 pub use sealed::{Leaves, Sealed};

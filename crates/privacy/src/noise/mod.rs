@@ -20,6 +20,9 @@ pub use exact::{Exact, NoEntropy, OsRandom, Secret};
 pub use idealized::Idealized;
 pub use simulated::{Recording, Release, Replaying, Simulated};
 
+/// ln2 of the deviation of noise on integers.
+pub const DEVIATION_LOG2: u32 = 24;
+
 /// A source of noise for one agent's gate.
 ///
 /// The kinds of this crate are all there are. They can be used anywhere:
@@ -43,6 +46,8 @@ pub use simulated::{Recording, Release, Replaying, Simulated};
 ///     fn perturb(&mut self, event: Event, sensitivity: f64, values: &mut [f64]) {}
 ///
 ///     fn respond(&mut self, epsilon: f64, categories: u32, answers: &mut [f64]) {}
+///
+///     fn perturb_integers(&mut self, values: &mut [i64]) {}
 /// }
 /// ```
 pub trait Noise: sealed::Sealed + Send {
@@ -52,6 +57,10 @@ pub trait Noise: sealed::Sealed + Send {
     /// Randomized response with several categories, counted from 0: each answer stays with probability e^epsilon / (e^epsilon + categories - 1),
     /// and becomes each of the others with probability 1 / (e^epsilon + categories - 1).
     fn respond(&mut self, epsilon: f64, categories: u32, answers: &mut [f64]);
+
+    /// Adds to each integer a discrete Gaussian with a deviation of 2^[`DEVIATION_LOG2`]: a share of noise that several parties make together,
+    /// on a grid that was chosen for it.
+    fn perturb_integers(&mut self, values: &mut [i64]);
 
     /// Overwrites a key with secret bits, where this noise has any: noise that a seed repeats leaves the key as it is.
     fn draw_key(&mut self, key: &mut [u8; 32]) {
@@ -77,5 +86,9 @@ impl Noise for NoNoise {
 
     fn respond(&mut self, epsilon: f64, _categories: u32, _answers: &mut [f64]) {
         panic!("a gate without a plan releases no answer at {epsilon}");
+    }
+
+    fn perturb_integers(&mut self, _values: &mut [i64]) {
+        panic!("a gate without a plan adds no share of noise");
     }
 }

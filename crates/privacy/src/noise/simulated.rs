@@ -4,7 +4,7 @@
 //! data with every mechanism's output as it was shows what of the run depends on data other than through the mechanisms: whatever
 //! is not the same. What does not depend on them is released for free by right.
 
-use super::{Exact, Idealized, NoNoise, Noise, sealed::Sealed};
+use super::{DEVIATION_LOG2, Exact, Idealized, NoNoise, Noise, sealed::Sealed};
 use crate::Event;
 use rand_chacha::ChaCha20Rng;
 use std::sync::Arc;
@@ -44,6 +44,16 @@ impl Noise for Simulated {
             Simulated::Exact(noise) => noise.perturb(event, sensitivity, values),
             Simulated::Recording(noise) => noise.perturb(event, sensitivity, values),
             Simulated::Replaying(noise) => noise.perturb(event, sensitivity, values),
+        }
+    }
+
+    fn perturb_integers(&mut self, values: &mut [i64]) {
+        match self {
+            Simulated::None => NoNoise.perturb_integers(values),
+            Simulated::Idealized(noise) => noise.perturb_integers(values),
+            Simulated::Exact(noise) => noise.perturb_integers(values),
+            Simulated::Recording(noise) => noise.perturb_integers(values),
+            Simulated::Replaying(noise) => noise.perturb_integers(values),
         }
     }
 }
@@ -94,6 +104,20 @@ impl Noise for Recording {
         self.inner.perturb(event, sensitivity, values);
         self.releases.push(Release { event, sensitivity, input, output: values.to_vec() });
     }
+
+    fn perturb_integers(&mut self, values: &mut [i64]) {
+        let input = as_numbers(values);
+        self.inner.perturb_integers(values);
+        self.releases.push(Release { event: SHARE, sensitivity: 1.0, input, output: as_numbers(values) });
+    }
+}
+
+/// How a share of noise on integers is remembered.
+const SHARE: Event = Event::Gaussian { noise_multiplier: (1u64 << DEVIATION_LOG2) as f64 };
+
+/// Integers as an audit remembers them: exact up to 2^53.
+fn as_numbers(values: &[i64]) -> Vec<f64> {
+    values.iter().map(|&value| value as f64).collect()
 }
 
 /// Noise that lets out what was recorded, whatever goes in, and remembers that.
@@ -134,6 +158,12 @@ impl Noise for Replaying {
             _ => values.fill(0.0),
         }
         self.releases.push(Release { event, sensitivity, input, output: values.to_vec() });
+    }
+
+    fn perturb_integers(&mut self, values: &mut [i64]) {
+        let mut numbers = as_numbers(values);
+        self.perturb(SHARE, 1.0, &mut numbers);
+        values.iter_mut().zip(numbers).for_each(|(value, number)| *value = number as i64);
     }
 }
 

@@ -46,18 +46,22 @@ impl HonestGraph {
 
     /// How many members can be reached from this one, itself included.
     pub fn component(&self, member: usize) -> usize {
+        self.reached(member).into_iter().filter(|is_reached| *is_reached).count()
+    }
+
+    /// Who can be reached from this member.
+    fn reached(&self, member: usize) -> Vec<bool> {
         let mut seen = vec![false; self.members()];
-        let (mut front, mut count) = (VecDeque::from([member as u32]), 0);
+        let mut front = VecDeque::from([member]);
         seen[member] = true;
         while let Some(next) = front.pop_front() {
-            count += 1;
-            for &other in self.neighbours(next as usize) {
-                if !std::mem::replace(&mut seen[other as usize], true) {
+            for other in self.neighbours(next).iter().map(|&other| other as usize) {
+                if !std::mem::replace(&mut seen[other], true) {
                     front.push_back(other);
                 }
             }
         }
-        count
+        seen
     }
 
     /// Whether everyone can be reached from everyone.
@@ -73,36 +77,36 @@ impl HonestGraph {
     /// theta(v) = e_v' S^-1 e_v with Gaussian masks, by conjugate gradients; what the solver leaves is added, so that it is not below the
     /// truth but for what sums round. Infinity without noise.
     ///
-    /// With x the solver's answer and r = e_v - S x what it leaves, e_v' S^-1 e_v = x_v + x r + r' S^-1 r, and the last is at most |r|^2 / sigma_eta^2.
+    /// e_v is its mean over v's component, on which S is sigma_eta^2, and u, which sums to zero there: so theta is 1 / (n_c sigma_eta^2) + u' S^-1 u. With z the
+    /// solver's answer and r = u - S z what it leaves, u' S^-1 u = z u + z r + r' S^-1 r, and the last is at most |r|^2 / sigma_eta^2.
     pub fn theta(&self, member: usize, noise_std: f64, mask_std: f64) -> f64 {
         let (noise, mask) = (noise_std * noise_std, mask_std * mask_std);
         // Not `noise <= 0`: what is no number protects nothing.
         if !(noise > 0.0 && mask >= 0.0) {
             return f64::INFINITY;
         }
-        let n = self.members();
-        let (mut x, mut residual, mut moved) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
-        residual[member] = 1.0;
-        let mut direction = residual.clone();
-        let mut square = 1.0;
-        for _ in 0..10 * n + 100 {
-            self.times(noise, mask, &direction, &mut moved);
-            let step = square / dot(&direction, &moved);
-            x.iter_mut().zip(&direction).for_each(|(x, d)| *x += step * d);
-            residual.iter_mut().zip(&moved).for_each(|(r, m)| *r -= step * m);
-            let next = dot(&residual, &residual);
-            if next / noise <= ACCURACY * x[member] {
+        let reached = self.reached(member);
+        let mean = 1.0 / reached.iter().filter(|is_reached| **is_reached).count() as f64;
+        let mut target: Vec<f64> = reached.iter().map(|&is_reached| if is_reached { -mean } else { 0.0 }).collect();
+        target[member] += 1.0;
+        let (mut z, mut residual, mut direction) = (vec![0.0; target.len()], target.clone(), target.clone());
+        let (mut moved, mut square) = (vec![0.0; target.len()], dot(&target, &target));
+        for _ in 0..10 * target.len() + 100 {
+            if square / noise <= ACCURACY * (mean / noise + dot(&z, &target)) {
                 break;
             }
+            self.times(noise, mask, &direction, &mut moved);
+            let step = square / dot(&direction, &moved);
+            z.iter_mut().zip(&direction).for_each(|(z, d)| *z += step * d);
+            residual.iter_mut().zip(&moved).for_each(|(r, m)| *r -= step * m);
+            let next = dot(&residual, &residual);
             direction.iter_mut().zip(&residual).for_each(|(d, r)| *d = r + next / square * *d);
             square = next;
         }
         // The recurrence drifts: what is left is computed anew.
-        self.times(noise, mask, &x, &mut moved);
-        residual.fill(0.0);
-        residual[member] = 1.0;
-        residual.iter_mut().zip(&moved).for_each(|(r, m)| *r -= m);
-        x[member] + dot(&x, &residual) + dot(&residual, &residual) / noise
+        self.times(noise, mask, &z, &mut moved);
+        residual.iter_mut().zip(target.iter().zip(&moved)).for_each(|(r, (u, m))| *r = u - m);
+        mean / noise + dot(&z, &target) + dot(&z, &residual) + dot(&residual, &residual) / noise
     }
 
     /// The largest theta of these members.
@@ -115,7 +119,7 @@ impl HonestGraph {
         gaussian_epsilon(sqrt_up(self.worst_theta(members, noise_std, mask_std)), delta)
     }
 
-    /// The least standard deviation of masks, to a relative 1e-6, with which theta of these members is at most this; none where more
+    /// The least standard deviation of masks, to a relative 1e-3, with which theta of these members is at most this; none where more
     /// noise is needed, or a better connected graph.
     pub fn mask_std_for(&self, members: &[usize], noise_std: f64, theta: f64) -> Option<f64> {
         let keeps = |mask_std: f64| self.worst_theta(members.iter().copied(), noise_std, mask_std) <= theta;
@@ -126,7 +130,7 @@ impl HonestGraph {
                 return None;
             }
         }
-        while high - low > 1e-6 * high {
+        while high - low > 1e-3 * high {
             let middle = 0.5 * (low + high);
             if keeps(middle) { high = middle } else { low = middle }
         }
@@ -141,7 +145,7 @@ impl HonestGraph {
         members
     }
 
-    /// out <- S x. Differences first: where x is nearly constant they are small and exact.
+    /// out <- S x.
     fn times(&self, noise: f64, mask: f64, x: &[f64], out: &mut [f64]) {
         for (member, out) in out.iter_mut().enumerate() {
             let apart = self.neighbours(member).iter().map(|&other| x[member] - x[other as usize]).sum::<f64>();

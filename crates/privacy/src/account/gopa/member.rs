@@ -95,19 +95,6 @@ pub enum BadGopa {
     /// No round, or no number.
     #[error("a sum of nothing; accepted: one round and one number at least")]
     Nothing,
-    /// No number of neighbours does.
-    #[error(
-        "with {colluders} colluding members and {finishing} of {members} that finish no number of neighbours keeps own masks from those who collude and lets \
-         those who finish open them; accepted: a larger privacy.honest or privacy.present"
-    )]
-    NoNeighbours {
-        /// How many may collude.
-        colluders: u32,
-        /// How many finish at least.
-        finishing: u32,
-        /// Of how many.
-        members: u32,
-    },
 }
 
 impl Gopa {
@@ -117,7 +104,7 @@ impl Gopa {
         let cut = checked(config)?;
         let GopaConfig { neighbours, rounds, .. } = config;
         let probability = f64::from(rounds) * cut;
-        // Not `probability > room / 2`: a delta that is no number allows nothing.
+        // A delta that is no number allows nothing.
         let is_connected = probability <= 0.5 * room;
         if !is_connected {
             let honest = others(config);
@@ -141,8 +128,7 @@ impl Gopa {
     pub fn with_fewest_neighbours(config: GopaConfig, delta: f64) -> Result<Gopa, BadGopa> {
         let with = |neighbours: u32| Gopa::certified(GopaConfig { neighbours, ..config }, delta);
         let serves = |neighbours: u32| with(neighbours).is_ok_and(|gopa| gopa.void() <= VOID_MAX);
-        let GopaConfig { members, colluders, finishing, .. } = config;
-        let all = members.saturating_sub(1);
+        let all = config.members.saturating_sub(1);
         checked(GopaConfig { neighbours: all, ..config })?;
         // More neighbours are better but for steps of the threshold: doubled until they serve, then the first that do from there back.
         let mut high = 2u32;
@@ -150,11 +136,8 @@ impl Gopa {
             high = high.saturating_mul(2);
         }
         let high = high.min(all);
-        let first = (high / 2..=high).find(|&neighbours| serves(neighbours));
-        first
-            .or(serves(all).then_some(all))
-            .ok_or(BadGopa::NoNeighbours { members, colluders, finishing })
-            .and_then(with)
+        // Everyone always serves: a coalition of c holds c shares, and more than c others finish.
+        with((high / 2..=high).find(|&neighbours| serves(neighbours)).unwrap_or(all))
     }
 
     /// The facts.

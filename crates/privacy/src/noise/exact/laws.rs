@@ -135,3 +135,41 @@ fn exp_minus_share<R: CryptoRng, const WIDTH: u32>(k: u64, x: &mut Uniform, bits
         (last, is_even) = (Some(next), !is_even);
     }
 }
+
+/// The discrete Gaussian with a deviation of 2^`log2`: P(y) proportional to exp(-y^2 / 2^(2 log2 + 1)) on the integers. Canonne, Kamath and Steinke
+/// (2020), "The Discrete Gaussian for Differential Privacy", Algorithm 3, with a scale t = sigma that is a power of two, so that all numbers are exact doubles.
+/// For `log2` up to 26.
+pub(super) fn discrete_normal<R: CryptoRng, const WIDTH: u32>(log2: u32, bits: &mut Bits<R, WIDTH>) -> i64 {
+    let deviation = 1u64 << log2;
+    loop {
+        let size = discrete_exponential(log2, bits);
+        let is_negative = bits.coin();
+        // Zero has one sign, else it would be drawn twice as often.
+        if is_negative && size == 0 {
+            continue;
+        }
+        // exp(-|y| / sigma) exp(-(|y| - sigma)^2 / (2 sigma^2)) = exp(-y^2 / (2 sigma^2)) exp(-1/2)
+        let square = u128::from(size.abs_diff(deviation)) * u128::from(size.abs_diff(deviation));
+        let shift = 2 * log2 + 1;
+        let (whole, rest) = (square >> shift, square & ((1 << shift) - 1));
+        let fraction = libm::scalbn(rest as f64, -(shift as i32));
+        if (0..whole).all(|_| exp_minus_double(1.0, bits)) && exp_minus_double(fraction, bits) {
+            return if is_negative { -(size as i64) } else { size as i64 };
+        }
+    }
+}
+
+/// P(x) proportional to exp(-x / 2^`log2`) on x = 0, 1, ..: the same paper's Algorithm 2.
+fn discrete_exponential<R: CryptoRng, const WIDTH: u32>(log2: u32, bits: &mut Bits<R, WIDTH>) -> u64 {
+    let low = loop {
+        let low = if log2 == 0 { 0 } else { bits.few(log2) };
+        if exp_minus_double(libm::scalbn(low as f64, -(log2 as i32)), bits) {
+            break low;
+        }
+    };
+    let mut high = 0u64;
+    while exp_minus_double(1.0, bits) {
+        high += 1;
+    }
+    low + (high << log2)
+}

@@ -11,7 +11,7 @@
 //! tell what is below the noise (Mironov 2012). The noise is drawn without looking at the values. Proof:
 //! `proofs/exact-sampling.md`.
 
-use super::{Noise, sealed::Sealed};
+use super::{DEVIATION_LOG2, Noise, sealed::Sealed};
 use crate::Event;
 use digits::Bits;
 use grid::Grid;
@@ -156,6 +156,13 @@ impl<R: CryptoRng + Send> Noise for Exact<R> {
     fn respond(&mut self, epsilon: f64, categories: u32, answers: &mut [f64]) {
         for truth in answers {
             *truth = answer(epsilon, categories, *truth as u64, &mut self.bits) as f64;
+        }
+    }
+
+    fn perturb_integers(&mut self, values: &mut [i64]) {
+        // PRIVACY: the gate charged for the sum; this is one share of its noise, drawn exactly.
+        for value in values {
+            *value = value.wrapping_add(laws::discrete_normal(DEVIATION_LOG2, &mut self.bits));
         }
     }
 

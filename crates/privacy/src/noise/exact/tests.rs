@@ -270,3 +270,57 @@ fn what_is_printed_tells_nothing_about_the_noise() {
     assert_eq!(format!("{:?}", OsRandom::new().expect("entropy")), "OsRandom { .. }");
     assert_eq!(format!("{:?}", Exact::seeded(1, 2)), "Exact { .. }");
 }
+
+/// Against the law itself, by a chi-square test, at deviations of 1, 2 and 8, with narrow digits too.
+#[test]
+fn the_discrete_gaussian_has_its_law() {
+    fn check<const WIDTH: u32>(log2: u32, seed: u8) {
+        let mut bits = bits::<WIDTH>(seed);
+        let deviation = f64::from(1u32 << log2);
+        let reach = 4 * (1i64 << log2);
+        let weight = |y: i64| libm::exp(-(y as f64) * (y as f64) / (2.0 * deviation * deviation));
+        let total: f64 = (-20 * reach..=20 * reach).map(weight).sum();
+        let draws = 60_000;
+        let mut counts = vec![0u32; 2 * reach as usize + 1];
+        let mut beyond = 0u32;
+        for _ in 0..draws {
+            let y = laws::discrete_normal(log2, &mut bits);
+            if y.abs() <= reach { counts[(y + reach) as usize] += 1 } else { beyond += 1 }
+        }
+        let mut square = 0.0;
+        let mut inside = 0.0;
+        for (y, &count) in (-reach..=reach).zip(&counts) {
+            let expected = f64::from(draws) * weight(y) / total;
+            inside += expected;
+            square += (f64::from(count) - expected) * (f64::from(count) - expected) / expected;
+        }
+        let cells = counts.len() as f64;
+        assert!(square < cells + 6.0 * (2.0 * cells).sqrt(), "deviation {deviation}: {square} of {cells} cells");
+        assert!((f64::from(beyond) - (f64::from(draws) - inside)).abs() < 6.0 * 10.0, "{beyond} beyond");
+    }
+    check::<64>(0, 1);
+    check::<64>(1, 2);
+    check::<3>(1, 3);
+    check::<64>(3, 4);
+}
+
+#[test]
+fn shares_on_the_integers_have_the_declared_deviation_and_every_residue() {
+    let mut exact = Exact::seeded(9, 0);
+    let mut idealized = crate::Idealized::new(9, 0);
+    for noise in [&mut exact as &mut dyn Noise, &mut idealized] {
+        let mut values = vec![0i64; 40_000];
+        noise.perturb_integers(&mut values);
+        let deviation = f64::from(1u32 << DEVIATION_LOG2);
+        let scaled: Vec<f64> = values.iter().map(|&value| value as f64 / deviation).collect();
+        let count = scaled.len() as f64;
+        let (mean, square) = (scaled.iter().sum::<f64>() / count, scaled.iter().map(|x| x * x).sum::<f64>() / count);
+        // Five standard errors.
+        assert!(
+            mean.abs() < 5.0 / count.sqrt() && (square - 1.0).abs() < 5.0 * (2.0 / count).sqrt(),
+            "{mean} {square}"
+        );
+        let odd = values.iter().filter(|value| *value & 1 == 1).count() as f64;
+        assert!((odd - count / 2.0).abs() < 5.0 * (count / 4.0).sqrt(), "{odd}");
+    }
+}

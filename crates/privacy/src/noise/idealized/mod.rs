@@ -4,7 +4,7 @@
 //! tell what was below it (Mironov 2012), and whoever knows the seed knows the noise. That is why it is a type of its own,
 //! which no real peer accepts.
 
-use super::{Noise, sealed::Sealed};
+use super::{DEVIATION_LOG2, Noise, sealed::Sealed};
 use crate::Event;
 use ziggurat::{Ziggurat, unit};
 
@@ -71,6 +71,13 @@ impl Noise for Idealized {
             if unit(self.bits()) < blind {
                 *answer = ((u128::from(self.bits()) * u128::from(categories)) >> 64) as f64;
             }
+        }
+    }
+
+    fn perturb_integers(&mut self, values: &mut [i64]) {
+        let (deviation, ziggurat) = (f64::from(1u32 << DEVIATION_LOG2), Ziggurat::normal());
+        for value in values {
+            *value = value.wrapping_add(libm::rint(deviation * self.normal(ziggurat)) as i64);
         }
     }
 

@@ -1,0 +1,257 @@
+//! The hyper-parameters of a sum under pads, and what follows from them.
+
+use sottovoce_algorithms::token::ring::{RingGoal, RingUnit};
+use sottovoce_algorithms::{Bounds, Observations};
+use sottovoce_core::PeerId;
+use sottovoce_crypto::fixed_point::{Grid, from_ring};
+use sottovoce_privacy::DEVIATION_LOG2;
+use thiserror::Error;
+
+/// The least number of members: of two, each would see the other.
+pub const MEMBERS_MIN: u32 = 3;
+
+/// Sums have fewer steps than this, noise included.
+const STEPS_MAX: f64 = (1u64 << 61) as f64;
+
+/// Steps of a range, where there is no noise to say how fine the grid must be.
+const STEPS_WITHOUT_NOISE: f64 = (1u64 << 30) as f64;
+
+/// The hyper-parameters, the same for all agents.
+///
+/// | name | symbol | range | default |
+/// |---|---|---|---|
+/// | members | n | 3 and above | everyone |
+/// | finishing | present n | 3 to n | n |
+/// | others | n_H - 1 | 2 to finishing | the accountant's |
+/// | neighbours | k | 1 to n - 1 | the accountant's |
+/// | threshold | t | 1 to k | the accountant's |
+/// | rounds | R | 1 and above | 1 |
+/// | noise | sigma / Delta_2 of the sum | above zero; none without privacy | the plan's |
+/// | range | Delta | low < high, finite | the task's |
+/// | timeout | | above zero, in wake intervals | a guess: 100 |
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GopaConfig {
+    /// How many members there are.
+    pub members: u32,
+    /// With fewer that finish a round is void, and nobody opens anything.
+    pub finishing: u32,
+    /// How many shares of noise make up that of the sum.
+    pub others: u32,
+    /// How many others each member picks.
+    pub neighbours: u32,
+    /// How many of a member's picks together open its own mask.
+    pub threshold: u32,
+    /// How many sums.
+    pub rounds: u32,
+    /// Who keeps what members publish; it is a member too.
+    pub board: PeerId,
+    /// How many columns are summed.
+    pub columns: u32,
+    /// Values are moved into this.
+    pub range: Bounds,
+    /// What a member contributes.
+    pub unit: RingUnit,
+    /// What is computed of the sum.
+    pub goal: RingGoal,
+    /// The standard deviation of the noise of the sum over its sensitivity; none without privacy.
+    pub noise: Option<f64>,
+    /// After this time without a word from a member the board goes on without it.
+    pub timeout: f64,
+}
+
+/// Why there is no such sum.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum BadGopa {
+    /// Too few.
+    #[error("{0} members; accepted: {MEMBERS_MIN} and more, since of two each would see the other's values")]
+    Members(u32),
+    /// No round, no column, no neighbour, or a threshold that nobody reaches.
+    #[error(
+        "{0} out of range; accepted: rounds and columns from 1, neighbours from 1 to all others, a threshold from 1 to neighbours, and a \
+         number that finishes up to all members"
+    )]
+    OutOfRange(&'static str),
+    /// Not a range.
+    #[error("a range from {0} to {1}; accepted: two finite numbers, the first below the second")]
+    Range(f64, f64),
+    /// Noise that no grid holds.
+    #[error("noise of {0} times the range on the sum; accepted: at most 2^20, that is a larger epsilon")]
+    Loud(f64),
+    /// Not a time.
+    #[error("a time-out of {0}; accepted: a finite number above zero")]
+    Timeout(f64),
+}
+
+/// A checked sum under pads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gopa {
+    pub(super) config: GopaConfig,
+    grid: Grid,
+}
+
+impl Gopa {
+    /// Checks the hyper-parameters.
+    pub fn new(config: GopaConfig) -> Result<Gopa, BadGopa> {
+        let GopaConfig { members, finishing, others, neighbours, threshold, rounds, columns, range, .. } = config;
+        if members < MEMBERS_MIN {
+            return Err(BadGopa::Members(members));
+        }
+        for (fits, what) in [
+            ((MEMBERS_MIN..=members).contains(&finishing), "a number of members that finish"),
+            ((1..finishing).contains(&others), "a number of shares of noise"),
+            ((1..members).contains(&neighbours), "a number of neighbours"),
+            ((1..=neighbours).contains(&threshold), "a threshold"),
+            (rounds > 0 && rounds < 1 << 30, "a number of rounds"),
+            (columns > 0 && columns < 1 << 20, "a number of columns"),
+            (config.board.0 < members, "a board that is no member"),
+        ] {
+            if !fits {
+                return Err(BadGopa::OutOfRange(what));
+            }
+        }
+        let width = range.high - range.low;
+        if !(range.low.is_finite() && range.high.is_finite() && width.is_finite() && width > 0.0) {
+            return Err(BadGopa::Range(range.low, range.high));
+        }
+        if !(config.timeout.is_finite() && config.timeout > 0.0) {
+            return Err(BadGopa::Timeout(config.timeout));
+        }
+        let step = step(&config, width).ok_or(BadGopa::Loud(config.noise.unwrap_or(0.0)))?;
+        let grid = Grid::new(step).map_err(|_| BadGopa::Range(range.low, range.high))?;
+        let steps = range.low.abs().max(range.high.abs()) / step;
+        // A row's number of steps is exact.
+        if steps < (1u64 << 50) as f64 { Ok(Gopa { config, grid }) } else { Err(BadGopa::Range(range.low, range.high)) }
+    }
+
+    /// Whether a sum can hold so many rows of every member.
+    pub fn holds(&self, rows: u64) -> bool {
+        let rows = if self.config.unit == RingUnit::Record { rows } else { 1 };
+        let GopaConfig { members, range, .. } = self.config;
+        let value = range.low.abs().max(range.high.abs()) / self.grid.step() + 1.0;
+        let noise = 64.0 * f64::from(1u32 << DEVIATION_LOG2);
+        f64::from(members) * (rows as f64 * value + noise) < STEPS_MAX
+    }
+
+    /// How far a contribution can move when a record, or all of a member, is replaced by any other, in the L2 norm: the range and what
+    /// rounding to the grid adds, in each column.
+    pub fn sensitivity(&self) -> f64 {
+        let Bounds { low, high } = self.config.range;
+        ((high - low).next_up() + self.grid.step()).next_up() * f64::from(self.config.columns).sqrt().next_up()
+    }
+
+    /// The standard deviation of the noise that each member adds to each number.
+    pub fn share(&self) -> f64 {
+        self.config.noise.map_or(0.0, |_| self.grid.step() * f64::from(1u32 << DEVIATION_LOG2))
+    }
+
+    /// What a member contributes, in steps of the grid, and how much it weighs in a mean.
+    pub fn contribution(&self, observations: Observations<'_>) -> (Vec<i64>, u64) {
+        let observations = Observations { bounds: Some(self.config.range), ..observations };
+        let (rows, columns) = (observations.points.len() as u64, self.config.columns as usize);
+        // Values within the range have fewer than 2^50 steps.
+        let snap = |value: f64| self.grid.nearest(value).unwrap_or(0);
+        match self.config.unit {
+            // Each row on the grid, so that replacing it moves the sum by no more than it moves.
+            RingUnit::Record => {
+                let mut sums = vec![0i64; columns];
+                for row in observations.rows() {
+                    sums.iter_mut().zip(row).for_each(|(sum, value)| *sum = sum.saturating_add(snap(value)));
+                }
+                (sums, rows)
+            }
+            RingUnit::Agent => {
+                let mut sums = vec![0.0; columns];
+                for row in observations.rows() {
+                    sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+                }
+                let mean = |sum: f64| self.config.range.clip(sum / rows.max(1) as f64);
+                (sums.into_iter().map(|sum| snap(mean(sum))).collect(), 1)
+            }
+        }
+    }
+
+    /// What the sums of some rounds, of this weight together, say of the statistic.
+    pub(super) fn estimate(&self, sums: &[f64], weight: u64, rounds: u32) -> Vec<f64> {
+        let over = match self.config.goal {
+            RingGoal::Sum => f64::from(rounds.max(1)),
+            RingGoal::Mean => weight.max(1) as f64,
+        };
+        sums.iter().map(|sum| sum / over).collect()
+    }
+
+    /// The hyper-parameters.
+    pub fn config(&self) -> GopaConfig {
+        self.config
+    }
+
+    /// A sum in Z_2^64, as a number.
+    pub fn value(&self, sum: u64) -> f64 {
+        self.grid.value(from_ring(sum))
+    }
+
+    /// The standard deviation of each number of the estimate when everyone finishes and all together weigh this in a round; zero without noise.
+    pub fn deviation(&self, weight: u64) -> f64 {
+        let (members, rounds) = (f64::from(self.config.members), self.config.rounds);
+        let all = self.share() * libm::sqrt(members * f64::from(rounds));
+        self.estimate(&[all], weight * u64::from(rounds), rounds)[0]
+    }
+}
+
+/// The distance of the grid's points: so that shares of 2^24 steps, `others` of them, make up the noise of the sum. None where noise is too
+/// large for its own grid.
+fn step(config: &GopaConfig, width: f64) -> Option<f64> {
+    let Some(noise) = config.noise else { return Some(width / STEPS_WITHOUT_NOISE) };
+    // step 2^24 sqrt(h) = noise sqrt(d) (width + step), up.
+    let steps = f64::from(1u32 << DEVIATION_LOG2) * f64::from(config.others).sqrt();
+    let moved = noise * f64::from(config.columns).sqrt();
+    let is_usable = noise > 0.0 && moved < steps / 16.0;
+    is_usable.then(|| moved * width / (steps - moved) * (1.0 + 1e-12))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_that_make_no_sum_are_refused() {
+        let good = GopaConfig {
+            members: 8,
+            finishing: 8,
+            others: 7,
+            neighbours: 4,
+            threshold: 2,
+            rounds: 1,
+            board: PeerId(0),
+            columns: 2,
+            range: Bounds { low: -1.0, high: 3.0 },
+            unit: RingUnit::Record,
+            goal: RingGoal::Sum,
+            noise: Some(3.0),
+            timeout: 5.0,
+        };
+        assert!(Gopa::new(good).is_ok());
+        let nan = f64::NAN;
+        for bad in [
+            GopaConfig { members: 2, ..good },
+            GopaConfig { finishing: 9, ..good },
+            GopaConfig { others: 8, ..good },
+            GopaConfig { neighbours: 8, ..good },
+            GopaConfig { neighbours: 0, ..good },
+            GopaConfig { threshold: 5, ..good },
+            GopaConfig { threshold: 0, ..good },
+            GopaConfig { rounds: 0, ..good },
+            GopaConfig { columns: 0, ..good },
+            GopaConfig { board: PeerId(8), ..good },
+            GopaConfig { range: Bounds { low: 1.0, high: 1.0 }, ..good },
+            GopaConfig { range: Bounds { low: nan, high: 1.0 }, ..good },
+            GopaConfig { noise: Some(0.0), ..good },
+            GopaConfig { noise: Some(1e9), ..good },
+            GopaConfig { noise: Some(nan), ..good },
+            GopaConfig { timeout: 0.0, ..good },
+        ] {
+            assert!(Gopa::new(bad).is_err(), "{bad:?}");
+        }
+        let gopa = Gopa::new(good).expect("good parameters");
+        assert!(gopa.holds(1_000_000) && !gopa.holds(u64::MAX / 2));
+    }
+}
