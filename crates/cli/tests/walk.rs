@@ -343,8 +343,8 @@ fn a_ring_counts_rows_in_bins_and_hides_each_among_all_others() {
     let line: serde_json::Value = serde_json::from_str(ledger.lines().nth(1).expect("a charge")).expect("JSON");
     assert_eq!((&line["mechanism"], &line["count"]), (&"randomized-response".into(), &2.into()));
     assert!(
-        line["epsilon"].as_f64().is_some_and(|local| local > 1.5),
-        "answers are far clearer than the budget: {line}"
+        line["epsilon"].as_f64().is_some_and(|local| local > 1.0),
+        "each answer alone is clearer than the whole budget: {line}"
     );
     let again = json(place, "privacy epsilon --ledger private/ledger.jsonl --delta 1e-6");
     assert_eq!((&again["epsilon"], &again["observer"]), (&found["epsilon"], &found["observer"]));
