@@ -96,7 +96,7 @@ fn what_answers_cannot_be_is_refused_in_one_line() {
         (response(GINI, "[roles]\naggregator = \"nobody\"\n"), "roles.aggregator is \"nobody\"; accepted: the name of an agent"),
         (response(GINI, "[run]\nrounds = 2\n"), "accepted: no run.rounds"),
         (response(GINI, "[graph]\nkind = \"ring\"\n"), "accepted: no [graph]"),
-        (task("gosta", GINI, "[graph]\nkind = \"complete\"\n").replace("[privacy]\nepsilon = 2\n", "").replace("range", "bins = 4\nrange"), "statistic.bins is for rows that are told in bins, with [privacy]"),
+        (task("gosta", GINI, "[graph]\nkind = \"complete\"\n").replace("[privacy]\nepsilon = 2\n", "").replace("range", "bins = 4\nrange"), "statistic.bins is for a histogram, and for rows that are told in bins, with [privacy]"),
     ] {
         write(place, "task.toml", &text);
         let line = refused(place, "measure task.toml --out run");

@@ -68,9 +68,26 @@ fn every_file_that_a_command_writes_is_listed_with_what_it_is_made_of() {
     done(place, "network task/private.toml --out told --interval 0.05 --time-limit 60");
     done(place, "network task/statistic.toml --out agreed --interval 0.05 --time-limit 60");
     done(place, "network task/learned.toml --out revealed --interval 0.05 --time-limit 60 --reveal");
-    for (run, command) in
-        [("told", Command::Network), ("agreed", Command::Network), ("revealed", Command::NetworkRevealed)]
-    {
+    let one = "algorithm = \"walk-sgd\"\n[data]\ntrain = \"train.csv\"\n[model]\nstep = 0.1\n[run]\nhops = 20\n";
+    write(place, "task/one.toml", one);
+    done(place, "train task/one.toml --out one-trained");
+    done(place, "network task/one.toml --out one --interval 0.05 --time-limit 60");
+    done(place, "network task/one.toml --out one-revealed --interval 0.05 --time-limit 60 --reveal");
+    check_listed(&place.join("one-trained"), Command::Train);
+    let pairs = "algorithm = \"muffliato\"\n[data]\ntrain = \"train.csv\"\n[statistic]\nkind = \"mean\"\ncolumns = [\"x0\"]\nrange = [-9, 9]\n\
+                 [graph]\nkind = \"ring\"\n[privacy]\nepsilon = 1\ndelta = 1e-3\n";
+    write(place, "task/pairs.toml", pairs);
+    done(place, "measure task/pairs.toml --out pairs-measured");
+    done(place, "network task/pairs.toml --out pairs --interval 0.05 --time-limit 60");
+    check_listed(&place.join("pairs-measured"), Command::Measure);
+    for (run, command) in [
+        ("told", Command::Network),
+        ("agreed", Command::Network),
+        ("one", Command::Network),
+        ("pairs", Command::Network),
+        ("revealed", Command::NetworkRevealed),
+        ("one-revealed", Command::NetworkRevealed),
+    ] {
         check_listed(&place.join(run), command);
         let peers = place.join(run).join("peers");
         for peer in entries(&peers).iter().filter(|name| *name != "task.toml") {
@@ -85,19 +102,24 @@ fn every_file_that_a_command_writes_is_listed_with_what_it_is_made_of() {
     }
     // What must be there is there: the list is not longer than the truth, apart from what depends on the moment or on the task.
     for name in artefacts::names(Command::NetworkRevealed) {
-        assert!(place.join("revealed").join(name).exists(), "{name}");
+        let run = if name == "model.csv" { "one-revealed" } else { "revealed" };
+        assert!(place.join(run).join(name).exists(), "{name}");
     }
     for name in artefacts::names(Command::Network) {
         let run = match name {
             "edges.csv" => continue,
             "estimates.csv" => "agreed",
+            "model.csv" => "one",
+            "pairs.csv" => "pairs",
             _ => "told",
         };
         assert!(place.join(run).join(name).exists(), "{name}");
     }
     for name in artefacts::names(Command::Measure) {
-        assert!(place.join("measured").join(name).exists(), "{name}");
+        let run = if name == "pairs.csv" { "pairs-measured" } else { "measured" };
+        assert!(place.join(run).join(name).exists(), "{name}");
     }
+    assert!(place.join("one-trained/model.csv").exists());
     // A promise names its unit and its observer, and says where its noise came from.
     for (run, simulated) in [("trained", true), ("told", false), ("revealed", false)] {
         let found = summary(place, run);
@@ -351,7 +373,7 @@ fn a_network_that_learns_its_graph_tells_nobodys_loss() {
     let shown = artefacts::ALL
         .iter()
         .filter(|one| one.command == Command::Network && one.kind != Kind::Console && one.shown == Shown::Yes)
-        .filter(|one| one.name != "estimates.csv");
+        .filter(|one| !["estimates.csv", "model.csv", "pairs.csv"].contains(&one.name));
     for artefact in shown {
         let path = place.join("told").join(artefact.name);
         let files =

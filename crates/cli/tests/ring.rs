@@ -156,6 +156,22 @@ fn eight_processes_find_what_the_simulator_finds() {
     assert_eq!(read(place, "private/ledger.jsonl"), read(place, "simulated/ledger.jsonl"));
 }
 
+/// What the last holder knows may hold contributions bare, for whoever knows the token before them.
+#[test]
+fn what_only_the_last_holder_may_know_is_in_no_file_of_a_network() {
+    let last = format!("{TASK}{RANGE}{PRIVATE}[token]\nrelease = \"last\"\n");
+    let place = place(ROWS, &last);
+    let place = place.path();
+    let told = json(place, "network task.toml --out told --interval 0.05 --time-limit 80");
+    assert_eq!(
+        (&told["quiet"], &told["informed"], &told["estimate"]),
+        (&true.into(), &0.into(), &serde_json::json!([]))
+    );
+    assert_eq!(read(place, "told/estimates.csv"), "agent,estimate\n");
+    let revealed = json(place, "network task.toml --out revealed --interval 0.05 --time-limit 80 --reveal");
+    assert_eq!((&revealed["informed"], read(place, "revealed/estimates.csv").lines().count()), (&1.into(), 2));
+}
+
 const MEMBERS: usize = 5;
 
 /// A value for each of five members, whose sum tells how often each contributed.

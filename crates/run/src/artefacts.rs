@@ -122,7 +122,14 @@ pub const ALL: &[Artefact] = &[
     one(Train, "standard output", Console, ExactData, No, "objective and scores"),
     one(Train, "standard error", Console, ExactData, No, "progress with the objective, warnings"),
     one(Train, "exit code", Console, PublicFacts, Yes, "0, or 2 for a mistake in task or files"),
-    one(Measure, "estimates.csv", File, Released, UnlessSeedKnown, "each agent's estimate"),
+    one(
+        Measure,
+        "estimates.csv",
+        File,
+        Released,
+        UnlessSeedKnown,
+        "each agent's estimate; on a ring with `release = \"last\"` it is for the last holder alone",
+    ),
     one(
         Measure,
         "pairs.csv",

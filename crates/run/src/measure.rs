@@ -55,7 +55,8 @@ pub fn measure(
 fn exact(loaded: &Loaded, statistic: &Statistic) -> Vec<f64> {
     let agents_alike = loaded.task.privacy.is_some_and(|privacy| privacy.unit == Unit::Agent);
     let everyone = (0..loaded.problem.agents() as u32).map(|agent| loaded.observations(PeerId(agent)));
-    if let (Some(bins), Some(range)) = (statistic.bins, statistic.range) {
+    let bins = statistic.bins.filter(|_| statistic.kind == StatisticKind::Histogram);
+    if let (Some(bins), Some(range)) = (bins, statistic.range) {
         return statistic::histogram(everyone, range, bins, agents_alike);
     }
     if agents_alike {

@@ -43,7 +43,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<(), Mistake> {
     // What the owner runs such a task for.
     let kept = if one.loaded.task.statistic.is_some() { kept(&file, false)? } else { None };
     let passed_over = kept.as_ref().map_or(0, |kept| kept.recalled.passed_over);
-    let estimate = kept.and_then(|kept| kept.told);
+    let estimate = kept.filter(|kept| kept.recalled.knows).map(|kept| kept.recalled.model);
     if output.json {
         let mut answer = serde_json::to_value(&status).expect("a status is JSON");
         answer["running"] = serde_json::json!(process.is_some());

@@ -67,7 +67,7 @@ impl PeerTask {
     /// knows it. Who learns alone tells nothing.
     pub fn told_model(&self, saved: Saved<'_>, heard: &[HeardNeighbour<'_>]) -> Result<Option<Vec<f64>>, Mistake> {
         let task = &self.loaded.task;
-        if task.algorithm.leaves == Leaves::Nothing {
+        if task.algorithm.leaves == Leaves::Nothing || !(task.algorithm.is_for_all)(task) {
             return Ok(None);
         }
         let personal = task.algorithm.yields == Yields::ModelPerAgent;

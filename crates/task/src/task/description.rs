@@ -77,6 +77,8 @@ pub struct Description {
     pub deviation: fn(&Task, Option<&Plan>, &Problem) -> Option<f64>,
     /// Refuses a graph, in words that say what is accepted; asked where the whole graph is known, and never of a peer.
     pub refuses_graph: fn(&Task, &Graph) -> Option<String>,
+    /// Whether what an agent comes to know may be shown to others; else it is for that agent alone.
+    pub is_for_all: fn(&Task) -> bool,
     /// Fills in what only the graph can tell.
     pub complete: fn(&mut Task, &Graph),
     /// The releases of each agent that has data and a neighbour, with the least noise that keeps the budget.
@@ -201,6 +203,7 @@ impl Description {
         observer: |_, _| Observer::Everyone,
         deviation: |_, _, _| None,
         refuses_graph: |_, _| None,
+        is_for_all: |_| true,
         complete: |_, _| (),
         plan: |_, _, _| Ok(Plan::nothing()),
     };
