@@ -194,7 +194,7 @@ fn bad_input_is_one_line() {
         (
             "\"mean\"",
             "\"kendall\"",
-            "gossip does not measure \"kendall\"; accepted: algorithm = \"gosta\", \"gosta-sync\", \"u2-gossip\" or \"randomized-response\", or kind = \"mean\" or \"sum\"",
+            "gossip does not measure \"kendall\"; accepted: algorithm = \"gosta\", \"gosta-sync\", \"u2-gossip\", \"randomized-response\" or \"two-party\", or kind = \"mean\" or \"sum\"",
         ),
         ("\"mean\"", "\"meen\"", "statistic.kind is \"meen\"; accepted: \"mean\", \"sum\""),
         ("kind = \"mean\"\n", "", "statistic.kind is missing; accepted: \"mean\", \"sum\""),

@@ -144,7 +144,10 @@ fn what_gossip_with_noise_cannot_do_is_refused_in_one_line() {
             format!("{TASK}{RING}").replace("muffliato", "gossip") + "[run]\naccelerated = true\n",
             "accepted with run.accelerated",
         ),
-        (private.replace("muffliato", "ring").replace(RING, "") + "pairs = \"mean\"\n", "accepted with privacy.pairs"),
+        (
+            private.replace("muffliato", "ring").replace(RING, "") + "pairs = \"mean\"\n",
+            "privacy.pairs does not fit ring",
+        ),
     ] {
         write(place, "task.toml", &task);
         let said = refused(place, "measure task.toml --out run");

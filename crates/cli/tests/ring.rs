@@ -102,7 +102,7 @@ fn what_a_ring_cannot_do_is_refused_in_one_line() {
         (format!("{TASK}[graph]\nkind = \"ring\"\n"), "accepted: no [graph]"),
         (format!("{TASK}[run]\ntolerance = 1e-6\n"), "accepted: no run.tolerance"),
         (TASK.replace("columns = [\"x\"]", "columns = [\"x\", \"x2\"]"), "no column \"x2\""),
-        (TASK.replace("\"sum\"", "\"gini\""), "kind = \"mean\" or \"sum\""),
+        (TASK.replace("\"sum\"", "\"gini\""), "kind = \"mean\", \"sum\" or \"histogram\""),
     ] {
         write(place, "task.toml", &task);
         let said = refused(place, "measure task.toml --out run");

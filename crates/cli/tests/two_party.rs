@@ -30,7 +30,7 @@ const STATISTICS: [&str; 4] = [
 
 fn measure(place: &Path, text: &str) -> serde_json::Value {
     write(place, "task.toml", text);
-    json(place, "measure task.toml --out out --force --json");
+    json(place, "measure task.toml --out out --force");
     serde_json::from_str(&read(place, "out/summary.json")).expect("JSON")
 }
 

@@ -126,7 +126,7 @@ fn what_a_walk_cannot_do_is_refused_in_one_line() {
         ),
         (private.replace("\"mean\"", "\"histogram\""), "statistic.bins is missing"),
         (private.replace("\"mean\"", "\"histogram\"").replace("range", "bins = 1\nrange"), "statistic.bins is 1"),
-        (private.replace("range", "bins = 4\nrange"), "no bins"),
+        (private.replace("range", "bins = 4\nrange"), "accepted with \"mean\": no statistic.bins"),
         (private.replace("\"mean\"", "\"gini\""), "\"gini\""),
         (format!("{TASK}{RUN}[graph]\nkind = \"ring\"\n"), "accepted: no [graph]"),
         (format!("{private}[token]\ncount = 65\n"), "token.count is 65; accepted: a whole number from 1 to 64"),
