@@ -97,10 +97,8 @@ fn each_statistic_of_pairs_is_measured_by_each_algorithm() {
                 assert_eq!(summary["wakes"], wakes, "{algorithm}: {summary}");
                 assert!(summary["letters_sent"].as_u64().is_some_and(|sent| sent.abs_diff(letters) < 3), "{summary}");
                 assert_eq!((&summary["epsilon"], &summary["observer"]), (&"infinity".into(), &"everyone".into()));
-                // The theorem is about one row for each agent and a common clock; beside others its bound stands to compare with.
+                // The theorem is about one row for each agent, and about what is expected: of one run it says nothing.
                 assert_eq!(summary["error_bound"].is_f64(), agree && !several, "{algorithm}: {summary}");
-                let is_proved = algorithm == "gosta-sync" && !several;
-                assert!(!is_proved || number("error_bound") > number("error"), "{algorithm}: {summary}");
             }
         }
     }

@@ -301,7 +301,7 @@ fn gather(folders: &[PathBuf], reveal: bool) -> Result<Vec<Gathered>, Mistake> {
         Ok(match kept {
             None => Gathered::default(),
             Some(kept) => Gathered {
-                model: kept.told.or((reveal && kept.recalled.knows).then_some(kept.recalled.model)),
+                model: kept.told,
                 passed_over: kept.recalled.passed_over,
                 steps: kept.recalled.steps,
                 links: kept.recalled.links,

@@ -76,7 +76,7 @@ pub const DESCRIPTION: Description = Description {
 #[rustfmt::skip]
 const KEYS: &[Key] = &[
     key("token", Kind::Table, "all defaults", "Read when algorithm = \"ring\", \"walk\" or \"walk-sgd\"."),
-    key(RELEASE, Kind::Choice(&["broadcast", "last"]), "`\"broadcast\"`", "Who learns the sum: everyone, for which the last holder adds noise unless its hop had some; or the last holder alone, who must not show it: `network` does not, but with --reveal."),
+    key(RELEASE, Kind::Choice(&["broadcast", "last"]), "`\"broadcast\"`", "Who learns the sum: everyone, for which the last holder adds noise unless its hop had some; or the last holder alone, who must not show it: `network` does not."),
     key(NOISE, Kind::Choice(&["one", "all"]), "`\"one\"`", "Who makes noise: one hop of every n - 1, or every hop a share of it; Gaussian noise only."),
     key(REISSUES, Kind::Integer(0, 100), "1; 0 with colluders above 1", "How many members in a row a holder may pass over when they are gone. With [privacy] 1 or 0, and 1 costs twice the budget, planned beforehand; without it any number, or with 0 none. At 0, or beyond it, the token waits for whoever has it."),
     key(TIMEOUT, Kind::Number(ABOVE_0), "10", "After so many seconds (in the simulator: mean intervals between two wakes) without a word from its successor a holder passes it over, and after three times as many without word that the one after it has the token."),
