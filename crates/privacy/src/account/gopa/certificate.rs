@@ -1,7 +1,7 @@
 //! What is certain of a random graph before it is drawn. Proof: `proofs/gopa.md`.
 //!
 //! Each of n members picks k of the others, uniformly and by itself; there is an edge where one picked the other. Who colludes and who is gone does not depend
-//! on the picks. All bounds are sums of positive terms by logarithms, and [`SLACK`] covers what these round.
+//! on the picks. All bounds are sums of positive terms by logarithms, and `SLACK` covers what these round.
 
 /// What logarithms and exponentials round, generously.
 const SLACK: f64 = 1.0 + 1e-6;
