@@ -11,6 +11,7 @@ mod ring_histogram;
 pub mod admm;
 pub mod coordinate_descent;
 pub mod frank_wolfe;
+pub mod gopa;
 pub mod gossip;
 pub mod gosta;
 pub mod gosta_sync;
@@ -71,6 +72,7 @@ table! {
     walk,
     walk_sgd,
     muffliato,
+    gopa,
     gosta,
     gosta_sync,
     u2_gossip,
@@ -106,7 +108,7 @@ pub fn markdown() -> String {
             Leaves::Updates => "yes: updates with noise",
             Leaves::NoisyData => "required: data with noise",
             Leaves::NoisyOnce => "yes: a contribution with noise, once",
-            Leaves::Token => "yes: with noise that members make for each other",
+            Leaves::Token | Leaves::MaskedSums => "yes: with noise that members make for each other",
             Leaves::Answers => "required: a randomized answer for each row",
             Leaves::Rows => "yes: a randomized answer for each row in its place",
             Leaves::Halves => "yes: answers of pairs, with noise inside their circuits, to the aggregator",

@@ -36,12 +36,16 @@ pub(super) fn resolve(
         (config.pairs.is_some(), "privacy.pairs"),
         (config.contributions.is_some(), "privacy.contributions"),
         (config.present.is_some(), "privacy.present"),
+        (config.honest.is_some(), "privacy.honest"),
+        (config.neighbours.is_some(), "privacy.neighbours"),
+        (config.masks.is_some(), "privacy.masks"),
+        (config.verify.is_some(), "privacy.verify"),
         (config.trust.is_some(), "privacy.trust"),
     ];
     for (given, key) in about_members {
         if given {
             let what = format!(
-                "{key} is for statistics and tokens; models are protected against everyone, and by record; accepted: no {key}"
+                "{key} is for statistics, tokens and sums; models are protected against everyone, and by record; accepted: no {key}"
             );
             return refuse(key, what);
         }
@@ -116,6 +120,8 @@ pub(super) fn resolve(
         pairs: Pairs::Worst,
         contributions: None,
         present: 1.0,
+        honest: 1.0,
+        neighbours: None,
         trust: Trust::Network,
         clip,
         updates: config.updates.unwrap_or(UPDATES_DEFAULT),
@@ -144,11 +150,15 @@ pub(super) fn of_token(
         (config.losses.is_some(), "privacy.losses"),
         (config.pairs.is_some(), "privacy.pairs"),
         (config.home.is_some(), "privacy.home"),
+        (config.honest.is_some(), "privacy.honest"),
+        (config.neighbours.is_some(), "privacy.neighbours"),
+        (config.masks.is_some(), "privacy.masks"),
+        (config.verify.is_some(), "privacy.verify"),
     ];
     if let Some((_, key)) = about_others.into_iter().find(|(given, _)| *given) {
         return refuse(
             key,
-            format!("{key} is about models of agents' own; accepted with {}: no {key}", algorithm.name),
+            format!("{key} is about models of agents' own, or sums; accepted with {}: no {key}", algorithm.name),
         );
     }
     if config.unit.is_some_and(|unit| unit != Unit::Agent) {
@@ -190,6 +200,8 @@ pub(super) fn of_token(
         pairs: Pairs::Worst,
         contributions: config.contributions,
         present: config.present.unwrap_or(1.0),
+        honest: 1.0,
+        neighbours: None,
         trust: config.trust.unwrap_or(Trust::Network),
         clip,
         updates: 1,
