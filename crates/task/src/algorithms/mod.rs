@@ -10,6 +10,7 @@ mod ring_histogram;
 
 pub mod admm;
 pub mod coordinate_descent;
+pub mod federated_averaging;
 pub mod frank_wolfe;
 pub mod gopa;
 pub mod gossip;
@@ -73,6 +74,7 @@ table! {
     walk_sgd,
     muffliato,
     gopa,
+    federated_averaging,
     gosta,
     gosta_sync,
     u2_gossip,

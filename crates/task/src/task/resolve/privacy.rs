@@ -6,7 +6,7 @@ use super::super::{
     AccountantName, Data, Description, GraphSource, GraphTask, Home, Leaves, Losses, Mechanism, Model, NoiseKind,
     Normalize, Pairs, Privacy, Schedule, Trust, Unit, Warm,
 };
-use super::required;
+use super::{required, statistic};
 use crate::error::Mistake;
 use sottovoce_algorithms::Loss;
 use sottovoce_algorithms::personal::descent::WarmStart;
@@ -143,6 +143,10 @@ pub(super) fn of_token(
 ) -> Result<Privacy, Mistake> {
     let (algorithm, data, graph, model) = task;
     let refuse = |key: &str, what: String| Err(lines.mistake(key, what));
+    let masked = algorithm.leaves == Leaves::MaskedSums;
+    if masked {
+        statistic::check_masks(&config, lines)?;
+    }
     let about_others = [
         (config.updates.is_some(), "privacy.updates"),
         (config.schedule.is_some(), "privacy.schedule"),
@@ -150,16 +154,15 @@ pub(super) fn of_token(
         (config.losses.is_some(), "privacy.losses"),
         (config.pairs.is_some(), "privacy.pairs"),
         (config.home.is_some(), "privacy.home"),
-        (config.honest.is_some(), "privacy.honest"),
-        (config.neighbours.is_some(), "privacy.neighbours"),
-        (config.masks.is_some(), "privacy.masks"),
-        (config.verify.is_some(), "privacy.verify"),
+        (config.honest.is_some() && !masked, "privacy.honest"),
+        (config.neighbours.is_some() && !masked, "privacy.neighbours"),
+        (config.masks.is_some() && !masked, "privacy.masks"),
+        (config.verify.is_some() && !masked, "privacy.verify"),
+        (config.contributions.is_some() && masked, "privacy.contributions"),
+        (config.trust.is_some() && masked, "privacy.trust"),
     ];
     if let Some((_, key)) = about_others.into_iter().find(|(given, _)| *given) {
-        return refuse(
-            key,
-            format!("{key} is about models of agents' own, or sums; accepted with {}: no {key}", algorithm.name),
-        );
+        return refuse(key, format!("{key} is about something else; accepted with {}: no {key}", algorithm.name));
     }
     if config.unit.is_some_and(|unit| unit != Unit::Agent) {
         let what = format!(
@@ -172,11 +175,11 @@ pub(super) fn of_token(
     let delta = required(config.delta, "privacy.delta", lines)?;
     let mechanism = config.mechanism.unwrap_or(Mechanism::Gaussian);
     if delta == 0.0 || mechanism != Mechanism::Gaussian {
-        let what = "noise that adds up along a walk is Gaussian, and has no guarantee without a delta; accepted: mechanism = \"gaussian\" with a \
+        let what = "noise that adds up along a walk, or in a sum, is Gaussian, and has no guarantee without a delta; accepted: mechanism = \"gaussian\" with a \
                     delta above 0 and well below 1 / agents";
         return refuse(if delta == 0.0 { "privacy.delta" } else { "privacy.mechanism" }, what.to_owned());
     }
-    let Some(bound) = data.feature_bound else {
+    let Some(bound) = data.feature_bound.or(config.clip.filter(|_| masked)) else {
         let what = "a private task needs a public bound on the features, for its largest step; accepted: data.normalize = \"l2\" (or \"l1\"), or \
                     data.feature-bound = a bound that is known without looking at the data";
         return refuse("privacy", what.to_owned());
@@ -189,7 +192,10 @@ pub(super) fn of_token(
                         norm of one example's gradient, chosen without the private data";
             return refuse("privacy", what.to_owned());
         }
-        (None, _) => reach(bound, model.intercept, mechanism, data.normalize),
+        (None, _) => {
+            let steps = model.local_steps.map_or(1.0, |steps| f64::from(steps) * model.step.unwrap_or(1.0));
+            steps * reach(bound, model.intercept, mechanism, data.normalize)
+        }
     };
     Ok(Privacy {
         epsilon,
@@ -200,8 +206,8 @@ pub(super) fn of_token(
         pairs: Pairs::Worst,
         contributions: config.contributions,
         present: config.present.unwrap_or(1.0),
-        honest: 1.0,
-        neighbours: None,
+        honest: config.honest.unwrap_or(1.0),
+        neighbours: config.neighbours,
         trust: config.trust.unwrap_or(Trust::Network),
         clip,
         updates: 1,
