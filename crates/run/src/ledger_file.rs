@@ -3,11 +3,12 @@
 
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use sottovoce_algorithms::average::muffliato::mixing::ROUNDS_MAX;
 use sottovoce_core::Graph;
 use sottovoce_privacy::network::{BadNetwork, Clones, Gossip, PAIRS_MEMBERS_MAX, Sampled, Walk};
 use sottovoce_privacy::{Accountant, Charge, Ledger, Ring, Shares};
 use sottovoce_task::error::Mistake;
-use sottovoce_task::task::{Observer, Steps, Unit};
+use sottovoce_task::task::{Observer, Steps, Told, Unit};
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -94,11 +95,14 @@ pub struct Header {
 }
 
 /// What pairs of members see of each other.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PairsContext {
     /// How often everyone writes to its neighbours.
     rounds: u32,
+    /// Where the first member tells everyone what it holds after the rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    told: Option<Told>,
     /// Where a mean over pairs was promised: how many members there are, and who is whose neighbour, numbered in the order of their names.
     #[serde(skip_serializing_if = "Option::is_none")]
     members: Option<usize>,
@@ -189,8 +193,8 @@ impl Header {
             | Observer::Answers(_)
             | Observer::Aggregator => (None, None),
             Observer::Ring(ring) => (Some(context(ring)), None),
-            Observer::Pairs { rounds } => {
-                (None, Some(PairsContext { rounds: *rounds, members: None, edges: Vec::new() }))
+            Observer::Pairs { rounds, told } => {
+                (None, Some(PairsContext { rounds: *rounds, told: *told, members: None, edges: Vec::new() }))
             }
         };
         let walk = match observer {
@@ -220,15 +224,14 @@ impl Header {
         self
     }
 
-    /// The weights of gossip on the graph that a mean over pairs is of, and the rounds; none where none was promised.
-    pub fn gossip(&self) -> Option<Result<(Gossip, u32), String>> {
-        let PairsContext { rounds, members, edges } = self.pairs.as_ref()?;
+    /// The weights of gossip on the graph that a mean over pairs is of; none where none was promised.
+    pub fn gossip(&self) -> Option<Result<Gossip, String>> {
+        let PairsContext { members, edges, .. } = self.pairs.as_ref()?;
         let members = (*members)?;
         if members > PAIRS_MEMBERS_MAX {
             return Some(Err(format!("{members} members; accepted: at most {PAIRS_MEMBERS_MAX}")));
         }
-        let gossip = Gossip::metropolis(members, edges).map_err(|error| error.to_string());
-        Some(gossip.map(|gossip| (gossip, *rounds)))
+        Some(Gossip::metropolis(members, edges).map_err(|error| error.to_string()))
     }
 
     /// What a header says; without one a ledger is for a record, against everyone. A header that no run writes is refused, with the reason.
@@ -245,7 +248,13 @@ impl Header {
         let observer = match (header.ring, &header.pairs, header.walk, header.curator) {
             (None, None, None, None) if header.observer == Observer::Aggregator.name() => Observer::Aggregator,
             (None, None, None, None) => Observer::Everyone,
-            (None, Some(pairs), None, None) => Observer::Pairs { rounds: pairs.rounds },
+            (None, Some(PairsContext { rounds, told, .. }), None, None) => {
+                let is_sound = |told: Told| (1.0..2.0).contains(&told.gamma) && *rounds <= ROUNDS_MAX;
+                if !told.is_none_or(is_sound) {
+                    return Err(format!("a gamma from 1 to below 2 and at most {ROUNDS_MAX} rounds are accepted"));
+                }
+                Observer::Pairs { rounds: *rounds, told: *told }
+            }
             (None, None, None, Some(CuratorContext { members, hops })) => {
                 Observer::Curator(Sampled::new(members, hops).map_err(|error| error.to_string())?)
             }
@@ -455,7 +464,8 @@ mod tests {
     #[test]
     fn a_header_of_pairs_holds_the_graph_that_a_mean_is_of() {
         let graph = Graph::ring(5).expect("a ring");
-        let header = Header::of(Unit::Record, &Observer::Pairs { rounds: 7 }).expect("not against everyone");
+        let header =
+            Header::of(Unit::Record, &Observer::Pairs { rounds: 7, told: None }).expect("not against everyone");
         assert!(header.gossip().is_none(), "the worst pair needs no graph");
         let text = serde_json::to_string(&header).expect("JSON");
         assert_eq!(
@@ -465,9 +475,17 @@ mod tests {
         let with = header.with_graph(&graph);
         let back: Header = serde_json::from_str(&serde_json::to_string(&with).expect("JSON")).expect("a header");
         assert_eq!(back, with);
-        assert_eq!(Header::guarantee(Some(&back)), Ok((Unit::Record, Observer::Pairs { rounds: 7 })));
-        let (gossip, rounds) = back.gossip().expect("a graph").expect("a good one");
-        assert_eq!((gossip.members(), rounds, gossip.distances(&[0])[2]), (5, 7, Some(2)));
+        assert_eq!(Header::guarantee(Some(&back)), Ok((Unit::Record, Observer::Pairs { rounds: 7, told: None })));
+        let gossip = back.gossip().expect("a graph").expect("a good one");
+        assert_eq!((gossip.members(), gossip.distances(&[0])[2]), (5, Some(2)));
+        let told = Observer::Pairs { rounds: 7, told: Some(Told { gamma: 1.5 }) };
+        let text = serde_json::to_string(&Header::of(Unit::Agent, &told)).expect("JSON");
+        assert!(text.contains(r#""pairs":{"rounds":7,"told":{"gamma":1.5}}"#), "{text}");
+        let read = |text: &str| serde_json::from_str::<Header>(text).expect("a header");
+        assert_eq!(Header::guarantee(Some(&read(&text))), Ok((Unit::Agent, told)));
+        for (from, bad) in [("1.5", "0.5"), ("1.5", "1e300"), (r#""rounds":7"#, r#""rounds":4000000000"#)] {
+            assert!(Header::guarantee(Some(&read(&text.replace(from, bad)))).is_err(), "{bad}");
+        }
         for bad in [r#""edges":[[0,5]"#, r#""members":4000000,"edges":[[0,1]"#] {
             let text = serde_json::to_string(&with).expect("JSON");
             let from = if bad.contains("members") { r#""members":5,"edges":[[0,1]"# } else { r#""edges":[[0,1]"# };

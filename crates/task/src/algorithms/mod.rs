@@ -19,6 +19,7 @@ pub mod input_perturbation;
 pub mod local;
 pub mod model_propagation;
 pub mod muffliato;
+pub mod muffliato_sgd;
 pub mod pairs;
 pub mod polar_sgd;
 pub mod randomized_response;
@@ -71,6 +72,7 @@ table! {
     walk,
     walk_sgd,
     muffliato,
+    muffliato_sgd,
     gosta,
     gosta_sync,
     u2_gossip,
@@ -106,6 +108,7 @@ pub fn markdown() -> String {
             Leaves::Updates => "yes: updates with noise",
             Leaves::NoisyData => "required: data with noise",
             Leaves::NoisyOnce => "yes: a contribution with noise, once",
+            Leaves::Gradients => "yes: a gradient with noise, once for each step",
             Leaves::Token => "yes: with noise that members make for each other",
             Leaves::Answers => "required: a randomized answer for each row",
             Leaves::Rows => "yes: a randomized answer for each row in its place",

@@ -79,8 +79,8 @@ pub struct Description {
     pub refuses_graph: fn(&Task, &Graph) -> Option<String>,
     /// Whether what an agent comes to know may be shown to others; else it is for that agent alone.
     pub is_for_all: fn(&Task) -> bool,
-    /// Fills in what only the graph can tell.
-    pub complete: fn(&mut Task, &Graph),
+    /// Fills in what only the graph and everybody's names can tell.
+    pub complete: fn(&mut Task, &Graph, &[String]),
     /// The releases of each agent that has data and a neighbour, with the least noise that keeps the budget.
     pub plan: fn(&Task, &Privacy, &Problem) -> Result<Plan, Uncalibrated>,
 }
@@ -113,6 +113,8 @@ pub enum Leaves {
     NoisyData,
     /// A contribution, once, and with `[privacy]` under noise of its own; what follows is made of such values.
     NoisyOnce,
+    /// A gradient for each step, and with `[privacy]` under noise of its own; what follows is made of such values.
+    Gradients,
     /// A randomized answer for each row, once: there must be a `[privacy]`.
     Answers,
     /// Rows, that are passed on. With `[privacy]` a randomized answer for each, once, in its place.
@@ -204,7 +206,7 @@ impl Description {
         deviation: |_, _, _| None,
         refuses_graph: |_, _| None,
         is_for_all: |_| true,
-        complete: |_, _| (),
+        complete: |_, _, _| (),
         plan: |_, _, _| Ok(Plan::nothing()),
     };
 

@@ -21,7 +21,8 @@ pub use description::{Description, LearnedDefaults, Leaves, Refusal, Sizes, Wish
 pub use learned::{Boosting, Learned, ModelStep, Predictors, Step, Turns};
 pub use own::OwnKeys;
 pub use privacy::{
-    AccountantName, Home, Losses, Mechanism, NoiseKind, Observer, Pairs, Privacy, Schedule, Steps, Trust, Unit, Warm,
+    AccountantName, Home, Losses, Mechanism, NoiseKind, Observer, Pairs, Privacy, Schedule, Steps, Told, Trust, Unit,
+    Warm,
 };
 use serde::{Deserialize, Serialize};
 pub use sottovoce_algorithms::graphs::Threshold;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::personal::descent::WarmStart;
 pub use sottovoce_algorithms::personal::home::Home;
-use sottovoce_privacy::network::{Clones, Cycle, Iteration, Sampled, Walk};
+use sottovoce_privacy::network::{Clones, Cycle, Gossip, Iteration, Sampled, Walk};
 use sottovoce_privacy::{Accountant, Ring, Sum, Theorem1, Tight, sensitivity::Norm};
 
 /// The budget of each agent, and how it is spent.
@@ -105,6 +105,8 @@ pub enum Observer {
     Pairs {
         /// How often everyone writes to its neighbours.
         rounds: u32,
+        /// What everyone is told besides.
+        told: Option<Told>,
     },
     /// Members whom a token passes that walks over the complete graph.
     Walk(Walk, Steps),
@@ -114,6 +116,21 @@ pub enum Observer {
     Curator(Sampled),
     /// The aggregator, alone or with other members, all of them honest but curious.
     Aggregator,
+}
+
+/// What the first of all members holds after the rounds, which everyone is told.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Told {
+    /// 1, or more for rounds by Chebyshev's polynomials.
+    pub gamma: f64,
+}
+
+impl Told {
+    /// How much of each member's first value is in it.
+    pub fn row(&self, weights: &Gossip, rounds: u32) -> Vec<f64> {
+        weights.share_of_each(0, rounds as usize, self.gamma)
+    }
 }
 
 impl Observer {

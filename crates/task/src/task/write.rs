@@ -145,7 +145,9 @@ impl Task {
                         ..privacy.config_of_statistic(self.algorithm)
                     },
                     true => privacy.config_of_statistic(self.algorithm),
-                    false if self.algorithm.leaves == Leaves::Token => privacy.config_of_token(self.algorithm),
+                    false if matches!(self.algorithm.leaves, Leaves::Token | Leaves::Gradients) => {
+                        privacy.config_of_token(self.algorithm)
+                    }
                     false => privacy.config(learned),
                 })
             },
