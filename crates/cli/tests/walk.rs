@@ -37,7 +37,7 @@ fn a_walk_measures_means_sums_and_histograms_and_says_against_whom_it_protects()
         (&"infinity".into(), &"everyone".into(), &true.into())
     );
 
-    write(place, "private.toml", &format!("{TASK}{RANGE}{RUN}{PRIVATE}"));
+    write(place, "private.toml", &format!("{TASK}{RANGE}{RUN}{PRIVATE}[token]\nreissues = 0\n"));
     let private = json(place, "measure private.toml --out private");
     assert_eq!((&private["unit"], &private["observer"]), (&"agent".into(), &"any one other member".into()));
     assert!(number(&private, "epsilon") <= 1.0 && number(&private, "epsilon") > 0.99, "{private}");

@@ -23,7 +23,7 @@ pub const DESCRIPTION: Description = Description {
     in_hops: true,
     takes_steps: true,
     keys: walk::KEYS,
-    own_defaults: walk::DESCRIPTION.own_defaults,
+    own_defaults: walk::own_defaults,
     on_peers: Some(|task| match trust(task) {
         Trust::Curator => Some(
             "privacy.trust = \"curator\" puts everybody's data in one place, which no peer is; accepted for peers: \"network\", \"nobody\"",
@@ -82,7 +82,10 @@ fn config(task: &Task, plan: Option<&Plan>, members: usize) -> WalkConfig {
             WalkConfig { track: Track::Models, law: law(Track::Models), beyond: Beyond::Untouched, ..network }
         }
         // Whoever is drawn contributes, however often.
-        Trust::Curator => WalkConfig { track: Track::Models, law: law(Track::Models), contributions: None, ..network },
+        Trust::Curator => {
+            let (track, law) = (Track::Models, law(Track::Models));
+            WalkConfig { track, law, contributions: None, timeout: None, ..network }
+        }
     }
 }
 
