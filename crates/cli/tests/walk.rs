@@ -226,19 +226,20 @@ fn a_token_survives_holders_that_are_killed_and_come_back() {
     let is_long = std::env::var_os("SOTTOVOCE_SOAK").is_some();
     let (kills, hops, most, timeout) = if is_long { (200, 20_000, 3_000, 0.3) } else { (6, 60, 9, 10.0) };
     let place = support::folder();
-    let budget = format!("[privacy]\nepsilon = 5\ndelta = 1e-6\ncontributions = {most}\n[token]\ntimeout = {timeout}\n");
+    let budget =
+        format!("[privacy]\nepsilon = 5\ndelta = 1e-6\ncontributions = {most}\n[token]\ntimeout = {timeout}\n");
     let mut peers = peers(place.path(), &format!("{TASK}{RANGE}[run]\nhops = {hops}\n{budget}"));
     peers.iter_mut().for_each(Peer::start);
     until("the token is on its way", || peers.iter().all(|peer| peer.step().is_some()));
-    let events = |peers: &[Peer]| -> Vec<u64> {
-        peers.iter().map(|peer| peer.step().map_or(0, |step| step.events)).collect()
-    };
+    let events =
+        |peers: &[Peer]| -> Vec<u64> { peers.iter().map(|peer| peer.step().map_or(0, |step| step.events)).collect() };
     let (mut killed, mut active) = (0, 0);
     for kill in 0..kills {
         let before = events(&peers);
         std::thread::sleep(Duration::from_millis(20 + 37 * kill as u64 % 90));
         // Whoever has moved most has the token, or had it last.
-        let moved = events(&peers).iter().zip(&before).map(|(now, then)| now - then).enumerate().max_by_key(|one| one.1);
+        let moved =
+            events(&peers).iter().zip(&before).map(|(now, then)| now - then).enumerate().max_by_key(|one| one.1);
         let (holder, moves) = moved.expect("five");
         let victim = if is_long && moves > 0 { holder } else { (2 * kill + 1) % MEMBERS };
         peers[victim].kill();
@@ -257,7 +258,10 @@ fn a_token_survives_holders_that_are_killed_and_come_back() {
         assert!(made <= most, "{}: {made}", peer.name);
         all += made;
     }
-    println!("{killed} kills, {active} of them while the token moved; {all} contributions, {} reissues", known["passed_over"]);
+    println!(
+        "{killed} kills, {active} of them while the token moved; {all} contributions, {} reissues",
+        known["passed_over"]
+    );
     assert!(is_long || (25..=45).contains(&all), "60 hops, of which some were beyond the bound or too near: {all}");
     assert!(!is_long || active * 2 > kills as u32, "the token was still on its way: {active}");
 }
@@ -375,6 +379,37 @@ fn what_descent_by_a_token_cannot_do_is_refused_in_one_line() {
         let said = refused(place, "train task.toml --out run");
         assert!(said.contains(says), "{said} should say {says}");
     }
+}
+
+/// Record and replay from the views of members and of coalitions, and a bound from one member's view, or that of as many as the claim names.
+#[test]
+fn an_audit_sees_a_token_as_members_do_and_finds_no_more_than_is_claimed() {
+    let place = place("");
+    let place = place.path();
+    let rows = (0..10).fold("agent,x\n".to_owned(), |text, k| text + &format!("a{k},{}\n", f64::from(k) / 10.0));
+    write(place, "rows.csv", &rows);
+    write(place, "points.csv", &points());
+    let sums = format!("{TASK}{RANGE}[run]\nhops = 60\n[privacy]\nepsilon = 8\ndelta = 1e-3\nunit = \"agent\"\n");
+    let descent = format!("{SGD}{BUDGET}").replace("hops = 2000", "hops = 300").replace("delta = 1e-6", "delta = 1e-3");
+    let several = format!("{sums}colluders = 2\n[token]\ncount = 2\nreissues = 0\n");
+    for (name, task, seen_by) in [("sums", &sums, 1), ("several", &several, 2), ("descent", &descent, 1)] {
+        write(place, &format!("{name}.toml"), task);
+        let found = json(place, &format!("audit {name}.toml --trials 400"));
+        assert_eq!((&found["verdict"], &found["findings"]), (&"not refuted".into(), &serde_json::json!([])), "{name}");
+        let number = |key: &str| found[key].as_f64().unwrap_or_else(|| panic!("{key}: {found}"));
+        assert!(number("lower_bound") > 0.2 && number("lower_bound") <= number("epsilon"), "{name}: {found}");
+        assert!(found["observer"].as_str().is_some_and(|observer| observer.contains("member")), "{found}");
+        assert_eq!(found["runs"]["seen_by"].as_array().map(Vec::len), Some(seen_by), "{found}");
+        let moved = found["replay"]["largest_move"].as_f64().expect("a number");
+        assert!(moved > 0.3 && moved <= 1.0, "{name}: {found}");
+        // Thirteen neighbours and more, each member and twenty coalitions of each.
+        assert!(found["replay"]["views"].as_u64().is_some_and(|views| views > 2_000), "{name}: {found}");
+        let said = done(place, &format!("audit {name}.toml --trials 20"));
+        assert!(said.contains("coalitions of two and of five") && said.contains("seen by"), "{said}");
+    }
+    write(place, "ring.toml", &sums.replace("\"walk\"", "\"ring\"").replace("hops = 60", "rounds = 1"));
+    let said = refused(place, "audit ring.toml");
+    assert!(said.contains("accepted: a task that protects from everyone, walk, walk-sgd"), "{said}");
 }
 
 #[test]

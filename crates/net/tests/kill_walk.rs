@@ -246,7 +246,8 @@ fn a_token_is_neither_lost_nor_doubled_whenever_a_peer_dies() {
         }
         println!("walk, time-out {timeout}, {law:?}: {points} kill points, {deaths} deaths, {again} reissues");
         assert!(points >= if is_soak() { 5_000 } else { 100 }, "{points}");
-        assert!(deaths * 10 >= points as u64 * 7, "{deaths} of {points}");
+        // Paths are drawn anew in each life, and not every one comes by every point.
+        assert!(deaths * 10 >= points as u64 * 5, "{deaths} of {points}");
         assert_eq!(timeout > 1e3, again == 0, "{again}");
     }
 }

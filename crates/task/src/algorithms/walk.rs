@@ -226,7 +226,8 @@ fn key_of(error: &BadWalk) -> &'static str {
     }
 }
 
-pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
+/// The walk of a task whose plan is known.
+pub(super) fn walk(loaded: &Loaded) -> Result<Walk<Sums>, Mistake> {
     let (task, members) = (&loaded.task, loaded.names.len());
     let refused = |what: String| Mistake::file(&task.source, what);
     let config = config(task, loaded.plan.as_deref(), members);
@@ -240,7 +241,11 @@ pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output
         return Err(refused(what));
     }
     let sums = sums(task, loaded.problem.dimension(), members).map_err(|error| refused(error.to_string()))?;
-    let walk = Walk::new(config, sums).map_err(|error| refused(error.to_string()))?;
+    Walk::new(config, sums).map_err(|error| refused(error.to_string()))
+}
+
+pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
+    let walk = walk(loaded)?;
     let (knows, passed_over) =
         (Some(State::knows as fn(&State) -> bool), Some(State::passed_over as fn(&State) -> u32));
     Ok(visitor.visit(&walk, Access { knows, passed_over, ..Access::to_rows() }))

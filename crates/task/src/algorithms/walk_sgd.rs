@@ -7,7 +7,7 @@ use crate::error::Mistake;
 use crate::loaded::Loaded;
 use crate::task::{Description, Leaves, Observer, Privacy, Refusal, Sizes, Steps, Task, Trust, Yields};
 use sottovoce_algorithms::token::walk::{Beyond, State, Walk, WalkConfig};
-use sottovoce_algorithms::token::walk_sgd::{BadGradient, Gradient, GradientConfig};
+use sottovoce_algorithms::token::walk_sgd::{BadGradient, Gradient, GradientConfig, WalkSgd};
 use sottovoce_algorithms::{Problem, Regularization};
 use sottovoce_privacy::calibrate::Uncalibrated;
 use sottovoce_privacy::network::Sampled;
@@ -125,11 +125,16 @@ fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
     check_path(task, sizes)
 }
 
-pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
+/// The walk of a task whose plan is known.
+pub(super) fn walk(loaded: &Loaded) -> Result<WalkSgd, Mistake> {
     let (task, members) = (&loaded.task, loaded.names.len());
     let refused = |what: String| Mistake::file(&task.source, what);
     let config = config(task, loaded.plan.as_deref(), members);
     let gradient = gradient(task, loaded.problem.dimension()).map_err(|error| refused(error.to_string()))?;
-    let walk = Walk::new(config, gradient).map_err(|error| refused(error.to_string()))?;
+    Walk::new(config, gradient).map_err(|error| refused(error.to_string()))
+}
+
+pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
+    let walk = walk(loaded)?;
     Ok(visitor.visit(&walk, Access { knows: Some(State::knows), ..Access::to_points() }))
 }

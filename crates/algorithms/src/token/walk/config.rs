@@ -132,7 +132,7 @@ impl WalkConfig {
     }
 
     /// Whether a member that has contributed `last` at this hop, or never, may contribute at another.
-    pub(super) fn is_spaced(&self, last: Option<u64>, hop: u64) -> bool {
+    pub fn is_spaced(&self, last: Option<u64>, hop: u64) -> bool {
         self.spacing().is_none_or(|spacing| {
             let apart = spacing.hops();
             hop + apart <= self.hops + 1 && last.is_none_or(|last| hop >= last.saturating_add(apart))

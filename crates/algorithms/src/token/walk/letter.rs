@@ -59,8 +59,13 @@ pub(in crate::token) const WEIGHT_MAX: u64 = 1 << 53;
 
 impl<'a> Wire<'a> for WalkLetter<'a> {
     fn encode(&self, out: &mut Vec<u8>) {
-        let word = |Word { number, epoch, hop }: Word| {
-            Token { number, epoch, hop, contributions: 0, weight: 0, values: Numbers::Plain(&[]) }
+        let word = |Word { number, epoch, hop }: Word| Token {
+            number,
+            epoch,
+            hop,
+            contributions: 0,
+            weight: 0,
+            values: Numbers::Plain(&[]),
         };
         let (kind, token) = match *self {
             WalkLetter::Token(token) => (0u8, token),

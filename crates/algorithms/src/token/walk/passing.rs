@@ -217,7 +217,8 @@ impl<M: Movement> Walk<M> {
         }
         // The token is safe with another: whoever handed it to this member may forget it.
         for Owed { from, epoch, hop } in std::mem::take(&mut me.hands[number as usize].owes) {
-            let _ = cx.outbox.send_durable(PeerId(from), without_value(WalkLetter::Passed(Word { number, epoch, hop })));
+            let _ =
+                cx.outbox.send_durable(PeerId(from), without_value(WalkLetter::Passed(Word { number, epoch, hop })));
         }
         Ok(())
     }

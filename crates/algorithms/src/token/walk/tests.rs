@@ -238,7 +238,8 @@ impl Table {
             .collect();
         let spacing = self.walk.config.spacing().expect("spaced").hops();
         let allowed = own.iter().map(|made| {
-            let looks = self.views[reader as usize].iter().filter(|(epoch, hop, _)| *epoch == made.epoch && *hop > made.hop);
+            let looks =
+                self.views[reader as usize].iter().filter(|(epoch, hop, _)| *epoch == made.epoch && *hop > made.hop);
             let gap = looks.map(|(_, hop, _)| hop - made.hop).min().unwrap_or(spacing);
             cost(gap.min(spacing), spacing)
         });
@@ -304,7 +305,11 @@ fn no_member_sees_more_of_another_than_was_charged_for_in_any_storm() {
             let ledger = table.gates[member as usize].ledger();
             let charged = |track| ledger.charges().filter(|one| one.track == track).map(|one| one.count).sum::<u64>();
             let made = u64::from(table.states[member as usize].contributions());
-            assert_eq!((charged(Track::Token), charged(Track::Reissues)), (made, made), "each contribution, beforehand");
+            assert_eq!(
+                (charged(Track::Token), charged(Track::Reissues)),
+                (made, made),
+                "each contribution, beforehand"
+            );
             for reader in (0..members).filter(|reader| *reader != member) {
                 let (seen, allowed) = table.seen(reader, member);
                 assert!(seen <= allowed + 1e-9, "storm {seed}, {members} members, {hops} hops: {seen} of {allowed}");

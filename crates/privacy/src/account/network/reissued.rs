@@ -175,9 +175,7 @@ mod tests {
     fn a_ledger_counts_only_with_what_may_be_seen_whatever_the_path() {
         let accountant = Reissued::new(walk(40, 400, 12)).expect("issued again");
         let charge = |track, event, count| Charge { track, audience: Audience::OneMember, ..Charge::new(event, count) };
-        let epsilon = |charges: Vec<Charge>| {
-            accountant.epsilon(&Ledger::from_charges(charges).expect("valid"), 1e-6)
-        };
+        let epsilon = |charges: Vec<Charge>| accountant.epsilon(&Ledger::from_charges(charges).expect("valid"), 1e-6);
         let again = accountant.spacing().again(GAUSSIAN);
         let found = epsilon(vec![charge(Track::Reissues, again, 3), charge(Track::Token, GAUSSIAN, 3)]);
         assert_eq!(found, accountant.epsilon_at(5.0, 1e-6), "for all that it may make");

@@ -65,8 +65,12 @@ mod tests {
         let f = spacing.hops() as f64 * spacing.hops() as f64 / 3.0;
         for g in 1..=spacing.hops() {
             let left = |j: u64| 1.0 - j as f64 / g as f64;
-            let direct: f64 =
-                (1..=g).map(|j| { let fall = left(j - 1) - left(j); fall * fall + left(j) * left(j) / f }).sum();
+            let direct: f64 = (1..=g)
+                .map(|j| {
+                    let fall = left(j - 1) - left(j);
+                    fall * fall + left(j) * left(j) / f
+                })
+                .sum();
             assert!((spacing.cost(g) - direct).abs() < 1e-12, "{g}: {direct}");
             assert!(g == 1 || spacing.cost(g) < spacing.cost(g - 1), "{g}: later is less");
         }

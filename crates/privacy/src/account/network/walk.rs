@@ -79,7 +79,16 @@ impl Walk {
         at_least("number of members", agents, 3, "at least 3: with two the other one sees every contribution")?;
         at_least("number of hops", hops, 1, "at least 1")?;
         at_least("number of contributions", contributions, 1, "at least 1: without a bound there is no guarantee")?;
-        Ok(Walk { agents, hops, contributions, colluders: 1, present: 1.0, told_outcome: true, tokens: 1, reissued: false })
+        Ok(Walk {
+            agents,
+            hops,
+            contributions,
+            colluders: 1,
+            present: 1.0,
+            told_outcome: true,
+            tokens: 1,
+            reissued: false,
+        })
     }
 
     /// The same against so many members who pool what they see.
