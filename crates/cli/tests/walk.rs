@@ -407,9 +407,12 @@ fn an_audit_sees_a_token_as_members_do_and_finds_no_more_than_is_claimed() {
         let said = done(place, &format!("audit {name}.toml --trials 20"));
         assert!(said.contains("coalitions of two and of five") && said.contains("seen by"), "{said}");
     }
-    write(place, "ring.toml", &sums.replace("\"walk\"", "\"ring\"").replace("hops = 60", "rounds = 1"));
-    let said = refused(place, "audit ring.toml");
-    assert!(said.contains("accepted: a task that protects from everyone, walk, walk-sgd"), "{said}");
+    // A ring that counts answers has no sum to look at.
+    let bins =
+        sums.replace("\"walk\"", "\"ring\"").replace("hops = 60", "rounds = 1").replace("unit = \"agent\"\n", "");
+    write(place, "bins.toml", &bins.replace("\"mean\"", "\"histogram\"").replace("range", "bins = 4\nrange"));
+    let said = refused(place, "audit bins.toml");
+    assert!(said.contains("accepted: a task that protects from everyone, or sums and models by a token"), "{said}");
 }
 
 #[test]

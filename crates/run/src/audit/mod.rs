@@ -14,6 +14,7 @@ mod frames;
 mod neighbours;
 mod records;
 mod replay;
+mod ring;
 mod runs;
 mod stage;
 mod token;
@@ -195,17 +196,17 @@ pub fn audit(loaded: &Loaded, settings: AuditSettings, watch: Watch<'_>) -> Resu
                     with [privacy]";
         return Err(Mistake::file(&loaded.task.source, what).into());
     };
-    let is_walk = matches!(loaded.observer(), Observer::Walk(..));
-    if loaded.observer() != Observer::Everyone && !is_walk {
+    let is_token = matches!(loaded.observer(), Observer::Walk(..) | Observer::Ring(_));
+    if loaded.observer() != Observer::Everyone && !is_token {
         let what = format!(
-            "the audit sees what everyone sees, or members whom a token passes that walks, and {} protects from {}; accepted: a task that \
-             protects from everyone, walk, walk-sgd",
+            "the audit sees what everyone sees, or members whom a token passes, and {} protects from {}; accepted: a task that protects from \
+             everyone, or sums and models by a token",
             loaded.task.algorithm.name,
             loaded.observer().name()
         );
         return Err(Mistake::file(&loaded.task.source, what).into());
     }
-    if loaded.task.statistic.is_some() && !is_walk {
+    if loaded.task.statistic.is_some() && !is_token {
         let what = format!(
             "the audit of a task replaces points and labels, and {} tells answers of rows, whose law the library's own tests audit; accepted: \
              a task that learns models",
@@ -238,6 +239,12 @@ type Parts = (Vec<MechanismAudit>, Option<RunAudit>, ReplayAudit);
 fn work(loaded: &Loaded, settings: AuditSettings, findings: &mut Findings, watch: Watch<'_>) -> ControlFlow<(), Parts> {
     let AuditSettings { runs, recorded, seed, .. } = settings;
     let mechanisms = mechanisms(loaded, settings, findings, watch)?;
+    if let Some(circle) = ring::Circle::of(loaded) {
+        let replay =
+            circle.replays(recorded, seed, findings, &mut |done, all| watch("record and replay", done, all))?;
+        let run = circle.runs(runs, seed, findings, &mut |done, all| watch("whole runs", done, all))?;
+        return ControlFlow::Continue((mechanisms, run, replay));
+    }
     let part;
     let stage = match (0..loaded.problem.agents() as u32).map(PeerId).find(|&id| loaded.problem.data.size(id) > 0) {
         Some(target) if loaded.problem.agents() > REPLAY_AGENTS_MAX => {

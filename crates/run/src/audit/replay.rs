@@ -99,7 +99,7 @@ fn targets(loaded: &Loaded, coin: &mut Coin) -> Vec<PeerId> {
 }
 
 /// Every use of a mechanism is charged, and the charges keep the budget, for each agent.
-fn check_books(loaded: &Loaded, recorded: &[Witnessed], findings: &mut Findings) {
+pub(super) fn check_books(loaded: &Loaded, recorded: &[Witnessed], findings: &mut Findings) {
     let privacy = loaded.task.privacy.expect("only private tasks are audited");
     let accountant = loaded.observer().accountant(privacy.accountant);
     let mut known: Vec<(Vec<(Event, u64)>, f64)> = Vec::new();

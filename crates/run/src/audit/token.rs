@@ -24,10 +24,14 @@ const COALITIONS: usize = 10;
 
 /// Every member alone, and some coalitions of two and of five; nobody where a task protects from everyone.
 pub(super) fn coalitions(loaded: &Loaded, coin: &mut Coin) -> Vec<Vec<u32>> {
-    let members = loaded.problem.agents();
-    if !matches!(loaded.observer(), Observer::Walk(..)) {
-        return Vec::new();
+    match loaded.observer() {
+        Observer::Walk(..) => coalitions_of(loaded.problem.agents(), coin),
+        _ => Vec::new(),
     }
+}
+
+/// Every one of so many members alone, and some coalitions of two and of five.
+pub(super) fn coalitions_of(members: usize, coin: &mut Coin) -> Vec<Vec<u32>> {
     let mut all: Vec<Vec<u32>> = (0..members as u32).map(|k| vec![k]).collect();
     for size in [2, 5].into_iter().filter(|size| *size < members) {
         for _ in 0..COALITIONS {
