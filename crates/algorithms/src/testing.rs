@@ -315,7 +315,7 @@ pub fn exact_ring(members: u32) -> Ring {
 /// A walk of two tokens whose sums are exact.
 pub fn exact_walk(members: u32, columns: u32) -> Walk<Sums> {
     let sums = SumsConfig { columns, range: None, unit: RingUnit::Record, goal: Goal::Mean, private: false };
-    let (contributions, law, beyond, track) = (None, None, Beyond::Noise, Track::Token);
-    let config = WalkConfig { members, hops: 20, tokens: 2, contributions, law, beyond, track };
+    let (contributions, law, beyond, track, timeout) = (None, None, Beyond::Noise, Track::Token, Some(5.0));
+    let config = WalkConfig { members, hops: 20, tokens: 2, contributions, law, beyond, track, timeout };
     Walk::new(config, Sums::new(sums, members).expect("good parameters")).expect("good parameters")
 }

@@ -132,6 +132,9 @@ struct WalkContext {
     present: f64,
     tokens: u64,
     steps: Steps,
+    /// Whether tokens may be issued again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    reissues: bool,
 }
 
 /// The steps of a trusted curator.
@@ -161,12 +164,14 @@ impl WalkContext {
             present: walk.present(),
             tokens: walk.tokens(),
             steps,
+            reissues: walk.spacing().is_some(),
         }
     }
 
     fn observer(&self) -> Result<Observer, BadNetwork> {
         let walk = Walk::new(self.members, self.hops, self.contributions)?.with_present(self.present)?;
-        Ok(Observer::Walk(walk.with_colluders(self.colluders)?.with_tokens(self.tokens)?, self.steps))
+        let walk = walk.with_colluders(self.colluders)?.with_tokens(self.tokens)?;
+        Ok(Observer::Walk(if self.reissues { walk.with_reissues()? } else { walk }, self.steps))
     }
 }
 

@@ -36,6 +36,8 @@ use crate::error::Mistake;
 use crate::loaded::Loaded;
 use crate::task::{Description, Leaves, Yields};
 use sottovoce_algorithms::ConfigError;
+use sottovoce_algorithms::token::walk::{Sums, Walk};
+use sottovoce_algorithms::token::walk_sgd::WalkSgd;
 
 /// One line for each algorithm: the list, their names, and who builds which.
 macro_rules! table {
@@ -80,6 +82,23 @@ table! {
     hierarchical_auc,
     polar_sgd,
     two_party,
+}
+
+/// A token that walks, whatever its holders do.
+pub enum TokenWalk {
+    /// They add to it.
+    Sums(Walk<Sums>),
+    /// They take gradient steps.
+    Descent(WalkSgd),
+}
+
+/// The walk of a task that has one.
+pub fn token_walk(loaded: &Loaded) -> Option<Result<TokenWalk, Mistake>> {
+    match loaded.task.algorithm {
+        one if *one == walk::DESCRIPTION => Some(walk::walk(loaded).map(TokenWalk::Sums)),
+        one if *one == walk_sgd::DESCRIPTION => Some(walk_sgd::walk(loaded).map(TokenWalk::Descent)),
+        _ => None,
+    }
 }
 
 /// An algorithm's refusal of its parameters, as a mistake of the task.

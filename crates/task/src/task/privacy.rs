@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::personal::descent::WarmStart;
 pub use sottovoce_algorithms::personal::home::Home;
-use sottovoce_privacy::network::{Clones, Cycle, Gossip, Iteration, Sampled, Walk};
+use sottovoce_privacy::network::{Clones, Cycle, Gossip, Iteration, Reissued, Sampled, Walk};
 use sottovoce_privacy::{Accountant, Ring, Sum, Theorem1, Tight, sensitivity::Norm};
 
 /// The budget of each agent, and how it is spent.
@@ -159,8 +159,11 @@ impl Observer {
             Observer::Answers(clones) => Box::new(*clones),
             // There is one way to count along a path, whatever the task's name for others.
             Observer::Curator(sampled) => Box::new(*sampled),
-            Observer::Walk(walk, Steps::Sums) => Box::new(Cycle::new(*walk)),
-            Observer::Walk(walk, Steps::Contractions) => Box::new(Iteration::new(*walk)),
+            Observer::Walk(walk, steps) => match (Reissued::new(*walk), steps) {
+                (Some(reissued), _) => Box::new(reissued),
+                (None, Steps::Sums) => Box::new(Cycle::new(*walk)),
+                (None, Steps::Contractions) => Box::new(Iteration::new(*walk)),
+            },
         }
     }
 }
