@@ -310,6 +310,7 @@ impl Outlook {
         let what = match (self.leaves, &*count) {
             (Leaves::NoisyData, _) => "a copy of its points".to_owned(),
             (Leaves::NoisyOnce, _) => "its contribution, once,".to_owned(),
+            (Leaves::Obfuscated, _) => format!("{count} gradients, to its servers,"),
             (Leaves::Token, _) => {
                 format!("at most {count} contributions to the token, those that are seen once more included,")
             }
