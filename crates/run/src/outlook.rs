@@ -311,6 +311,7 @@ impl Outlook {
             (Leaves::NoisyData, _) => "a copy of its points".to_owned(),
             (Leaves::NoisyOnce, _) => "its contribution, once,".to_owned(),
             (Leaves::Gradients, _) => format!("{count} gradients, each once,"),
+            (Leaves::Obfuscated, _) => format!("{count} gradients, to its servers,"),
             (Leaves::Token, _) => {
                 format!("at most {count} contributions to the token, those that are seen once more included,")
             }

@@ -122,7 +122,7 @@ pub fn markdown() -> String {
             Leaves::Nothing => "nothing leaves",
             Leaves::Exact => "no: exact values leave",
             Leaves::Obfuscated => {
-                "no: gradients leave that are weighted and shifted, which is not differential privacy"
+                "yes: gradients with noise; without it they are weighted and shifted, which is not differential privacy"
             }
             Leaves::Updates => "yes: updates with noise",
             Leaves::NoisyData => "required: data with noise",

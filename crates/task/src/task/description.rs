@@ -105,7 +105,8 @@ pub enum Leaves {
     Nothing,
     /// Exact values: it cannot be private.
     Exact,
-    /// Gradients that are weighted, with bounded vectors added, to several servers. It hides single gradients, and is not differential privacy.
+    /// Gradients that are weighted, with bounded vectors added, to several servers. It hides single gradients, and is not differential privacy. With
+    /// `[privacy]` a gradient is clipped and has noise before.
     Obfuscated,
     /// Models after each update. With `[privacy]` an update is a clipped gradient with noise.
     Updates,
@@ -128,7 +129,7 @@ pub enum Leaves {
 impl Leaves {
     /// Whether a task may promise privacy with it.
     pub fn can_be_private(self) -> bool {
-        !matches!(self, Leaves::Exact | Leaves::Obfuscated)
+        self != Leaves::Exact
     }
 
     /// Whether with `[privacy]` each row is told once, by randomized response.

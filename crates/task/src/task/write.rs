@@ -148,6 +148,7 @@ impl Task {
                     false if matches!(self.algorithm.leaves, Leaves::Token | Leaves::Gradients) => {
                         privacy.config_of_token(self.algorithm)
                     }
+                    false if self.algorithm.yields == Yields::OneModel => privacy.config_of_one_model(),
                     false => privacy.config(learned),
                 })
             },
@@ -274,6 +275,19 @@ impl Privacy {
     fn config_of_token(&self, algorithm: &Description) -> PrivacyConfig {
         let config = self.config_of_statistic(algorithm);
         PrivacyConfig { clip: Some(self.clip), trust: Some(self.trust), ..config }
+    }
+
+    /// The section of a task whose agents learn one model, by releases for everyone.
+    fn config_of_one_model(&self) -> PrivacyConfig {
+        PrivacyConfig {
+            epsilon: Some(self.epsilon),
+            delta: Some(self.delta),
+            mechanism: Some(self.mechanism),
+            clip: Some(self.clip),
+            accountant: Some(self.accountant),
+            noise: Some(self.noise),
+            ..PrivacyConfig::default()
+        }
     }
 
     /// The section as it is written, with every key explicit.

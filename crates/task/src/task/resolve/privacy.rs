@@ -4,7 +4,7 @@ use super::super::check::Lines;
 use super::super::config::{self, HomeConfig, LossConfig, LossesConfig, PairsConfig, PrivacyConfig, WarmConfig};
 use super::super::{
     AccountantName, Data, Description, GraphSource, GraphTask, Home, Leaves, Losses, Mechanism, Model, NoiseKind,
-    Normalize, Pairs, Privacy, Schedule, Trust, Unit, Warm,
+    Normalize, Pairs, Privacy, Schedule, Trust, Unit, Warm, Yields,
 };
 use super::required;
 use crate::error::Mistake;
@@ -46,6 +46,9 @@ pub(super) fn resolve(
             return refuse(key, what);
         }
     }
+    if algorithm.yields == Yields::OneModel {
+        refuse_of_own_models(&config, algorithm, lines)?;
+    }
     let epsilon = required(config.epsilon, "privacy.epsilon", lines)?;
     let delta = required(config.delta, "privacy.delta", lines)?;
     let mechanism = config.mechanism.unwrap_or(Mechanism::Gaussian);
@@ -70,7 +73,7 @@ pub(super) fn resolve(
     let reach = reach(bound, model.intercept, mechanism, data.normalize);
     let clip = match (config.clip, model.loss) {
         (Some(clip), _) => clip,
-        (None, Loss::Squared) if algorithm.leaves == Leaves::Updates => {
+        (None, Loss::Squared) if matches!(algorithm.leaves, Leaves::Updates | Leaves::Obfuscated) => {
             return refuse(
                 "privacy",
                 "privacy.clip is missing, and gradients of the squared loss have no bound of their own; accepted: \
@@ -100,6 +103,7 @@ pub(super) fn resolve(
     }
     let losses = losses(config.losses, learned, model, lines)?;
     let home = match config.home {
+        _ if algorithm.yields == Yields::OneModel => None,
         Some(HomeConfig::Off(_)) => None,
         None => Some(Home::Automatic),
         Some(HomeConfig::Model(model)) => Some(Home::Tuned {
@@ -137,20 +141,7 @@ pub(super) fn of_token(
 ) -> Result<Privacy, Mistake> {
     let (algorithm, data, graph, model) = task;
     let refuse = |key: &str, what: String| Err(lines.mistake(key, what));
-    let about_others = [
-        (config.updates.is_some(), "privacy.updates"),
-        (config.schedule.is_some(), "privacy.schedule"),
-        (config.warm.is_some(), "privacy.warm"),
-        (config.losses.is_some(), "privacy.losses"),
-        (config.pairs.is_some() && !algorithm.by_pairs, "privacy.pairs"),
-        (config.home.is_some(), "privacy.home"),
-    ];
-    if let Some((_, key)) = about_others.into_iter().find(|(given, _)| *given) {
-        return refuse(
-            key,
-            format!("{key} is about models of agents' own; accepted with {}: no {key}", algorithm.name),
-        );
-    }
+    refuse_of_own_models(&config, algorithm, lines)?;
     if config.unit.is_some_and(|unit| unit != Unit::Agent) {
         let what = format!(
             "privacy.unit: {} protects all of a member's data together, each of its records with them; accepted: unit = \"agent\"",
@@ -209,6 +200,25 @@ pub(super) fn of_token(
         accountant: config.accountant.unwrap_or(AccountantName::Tight),
         noise: config.noise.unwrap_or(NoiseKind::Idealized),
     })
+}
+
+/// Refuses what is about models that agents have for themselves, where all learn one.
+fn refuse_of_own_models(config: &PrivacyConfig, algorithm: &Description, lines: &Lines<'_>) -> Result<(), Mistake> {
+    let about_others = [
+        (config.updates.is_some(), "privacy.updates"),
+        (config.schedule.is_some(), "privacy.schedule"),
+        (config.warm.is_some(), "privacy.warm"),
+        (config.losses.is_some(), "privacy.losses"),
+        (config.pairs.is_some() && !algorithm.by_pairs, "privacy.pairs"),
+        (config.home.is_some(), "privacy.home"),
+    ];
+    match about_others.into_iter().find(|(given, _)| *given) {
+        None => Ok(()),
+        Some((_, key)) => {
+            let what = format!("{key} is about models of agents' own; accepted with {}: no {key}", algorithm.name);
+            Err(lines.mistake(key, what))
+        }
+    }
 }
 
 /// Refuses what would tell of a record before anything is charged.
