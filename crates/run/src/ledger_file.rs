@@ -5,6 +5,7 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use sottovoce_algorithms::average::muffliato::mixing::ROUNDS_MAX;
 use sottovoce_core::Graph;
+use sottovoce_privacy::gopa::{Gopa, GopaConfig};
 use sottovoce_privacy::network::{BadNetwork, Clones, Gossip, PAIRS_MEMBERS_MAX, Sampled, Walk};
 use sottovoce_privacy::{Accountant, Charge, Ledger, Ring, Shares};
 use sottovoce_task::error::Mistake;
@@ -16,6 +17,9 @@ use std::path::Path;
 
 /// A longer line is none of ours.
 const LINE_BYTES_MAX: u64 = 1 << 20;
+
+/// More members than any sum under masks has: accounting for them would take long.
+const MEMBERS_MAX: u32 = 1 << 22;
 
 /// One line.
 #[derive(Serialize)]
@@ -92,6 +96,41 @@ pub struct Header {
     /// Where there is a guarantee for each pair of members.
     #[serde(skip_serializing_if = "Option::is_none")]
     pairs: Option<PairsContext>,
+    /// Where some of the observers are members of a sum under masks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gopa: Option<GopaContext>,
+}
+
+/// Members of a sum under masks, how many of them may collude, and who shares pads with whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GopaContext {
+    members: u32,
+    colluders: u32,
+    /// With fewer that finish there is no sum.
+    finishing: u32,
+    neighbours: u32,
+    /// So many picks of a member together open its own mask.
+    threshold: u32,
+    rounds: u32,
+    /// In each sum.
+    numbers: u32,
+}
+
+impl GopaContext {
+    fn of(gopa: &Gopa) -> GopaContext {
+        let GopaConfig { members, colluders, finishing, neighbours, rounds, numbers } = gopa.config();
+        GopaContext { members, colluders, finishing, neighbours, threshold: gopa.threshold(), rounds, numbers }
+    }
+
+    fn observer(self) -> Result<Observer, String> {
+        let GopaContext { members, colluders, finishing, neighbours, threshold, rounds, numbers } = self;
+        let config = GopaConfig { members, colluders, finishing, neighbours, rounds, numbers };
+        if members > MEMBERS_MAX {
+            return Err(format!("{members} members; accepted: at most {MEMBERS_MAX}"));
+        }
+        Gopa::with_threshold(config, threshold).map(Observer::Gopa).map_err(|error| error.to_string())
+    }
 }
 
 /// What pairs of members see of each other.
@@ -196,6 +235,7 @@ impl Header {
             | Observer::Walk(..)
             | Observer::Curator(_)
             | Observer::Answers(_)
+            | Observer::Gopa(_)
             | Observer::Aggregator => (None, None),
             Observer::Ring(ring) => (Some(context(ring)), None),
             Observer::Pairs { rounds, told } => {
@@ -217,7 +257,11 @@ impl Header {
             }
             _ => None,
         };
-        Some(Header { ledger: 1, unit, observer: observer.name(), ring, pairs, walk, curator, answers })
+        let gopa = match observer {
+            Observer::Gopa(gopa) => Some(GopaContext::of(gopa)),
+            _ => None,
+        };
+        Some(Header { ledger: 1, unit, observer: observer.name(), ring, pairs, walk, curator, answers, gopa })
     }
 
     /// With the graph that a mean over pairs is of.
@@ -242,33 +286,38 @@ impl Header {
     /// What a header says; without one a ledger is for a record, against everyone. A header that no run writes is refused, with the reason.
     pub fn guarantee(header: Option<&Header>) -> Result<(Unit, Observer), String> {
         let Some(header) = header else { return Ok((Unit::Record, Observer::Everyone)) };
-        if let Some(AnswersContext { members, rounds, cells }) = header.answers {
-            let alone =
-                header.ring.is_none() && header.pairs.is_none() && header.walk.is_none() && header.curator.is_none();
-            let clones = Clones::new(members, rounds, cells).map_err(|error| error.to_string())?;
-            let fits = alone && header.ledger == 1 && header.observer == Observer::Answers(clones).name();
-            let what = || "a header of another form, or of several observers at once".to_owned();
-            return fits.then_some((header.unit, Observer::Answers(clones))).ok_or_else(what);
+        let contexts = [
+            header.ring.is_some(),
+            header.pairs.is_some(),
+            header.walk.is_some(),
+            header.curator.is_some(),
+            header.answers.is_some(),
+            header.gopa.is_some(),
+        ];
+        if contexts.into_iter().filter(|is_there| *is_there).count() > 1 {
+            return Err("a header of several observers at once".to_owned());
         }
-        let observer = match (header.ring, &header.pairs, header.walk, header.curator) {
-            (None, None, None, None) if header.observer == Observer::Aggregator.name() => Observer::Aggregator,
-            (None, None, None, None) => Observer::Everyone,
-            (None, Some(PairsContext { rounds, told, .. }), None, None) => {
-                let is_sound = |told: Told| (1.0..2.0).contains(&told.gamma) && *rounds <= ROUNDS_MAX;
-                if !told.is_none_or(is_sound) {
-                    return Err(format!("a gamma from 1 to below 2 and at most {ROUNDS_MAX} rounds are accepted"));
-                }
-                Observer::Pairs { rounds: *rounds, told: *told }
+        let observer = if let Some(RingContext { members, colluders, noise }) = header.ring {
+            let shares = if noise == WhoMakesNoise::All { Shares::All } else { Shares::One };
+            Observer::Ring(Ring::new(members, colluders, shares).map_err(|error| error.to_string())?)
+        } else if let Some(PairsContext { rounds, told, .. }) = &header.pairs {
+            let is_sound = |told: Told| (1.0..2.0).contains(&told.gamma) && *rounds <= ROUNDS_MAX;
+            if !told.is_none_or(is_sound) {
+                return Err(format!("a gamma from 1 to below 2 and at most {ROUNDS_MAX} rounds are accepted"));
             }
-            (None, None, None, Some(CuratorContext { members, hops })) => {
-                Observer::Curator(Sampled::new(members, hops).map_err(|error| error.to_string())?)
-            }
-            (None, None, Some(walk), None) => walk.observer().map_err(|error| error.to_string())?,
-            (Some(RingContext { members, colluders, noise }), None, None, None) => {
-                let shares = if noise == WhoMakesNoise::All { Shares::All } else { Shares::One };
-                Observer::Ring(Ring::new(members, colluders, shares).map_err(|error| error.to_string())?)
-            }
-            _ => return Err("a header of several observers at once".to_owned()),
+            Observer::Pairs { rounds: *rounds, told: *told }
+        } else if let Some(walk) = header.walk {
+            walk.observer().map_err(|error| error.to_string())?
+        } else if let Some(CuratorContext { members, hops }) = header.curator {
+            Observer::Curator(Sampled::new(members, hops).map_err(|error| error.to_string())?)
+        } else if let Some(AnswersContext { members, rounds, cells }) = header.answers {
+            Observer::Answers(Clones::new(members, rounds, cells).map_err(|error| error.to_string())?)
+        } else if let Some(gopa) = header.gopa {
+            gopa.observer()?
+        } else if header.observer == Observer::Aggregator.name() {
+            Observer::Aggregator
+        } else {
+            Observer::Everyone
         };
         if header.ledger != 1 {
             return Err(format!("a header of a ledger of form {}; accepted: 1", header.ledger));

@@ -318,6 +318,7 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
                 ledger_file::epsilons(ledgers, delta, accountant)
             }
             Observer::Ring(ring) => ledger_file::epsilons(ledgers, delta, &ring.by(accountant)),
+            Observer::Gopa(gopa) => ledger_file::epsilons(ledgers, delta, &gopa.by(accountant)),
             Observer::Walk(..) | Observer::Curator(_) | Observer::Answers(_) => {
                 ledger_file::epsilons(ledgers, delta, &*observer.accountant(AccountantName::Tight))
             }
@@ -359,6 +360,7 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
             "For one record replaced by another, against someone who sees every release.\n".to_owned()
         }
         Observer::Ring(_)
+        | Observer::Gopa(_)
         | Observer::Pairs { .. }
         | Observer::Walk(..)
         | Observer::Curator(_)

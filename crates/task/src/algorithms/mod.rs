@@ -11,6 +11,7 @@ mod ring_histogram;
 pub mod admm;
 pub mod coordinate_descent;
 pub mod frank_wolfe;
+pub mod gopa;
 pub mod gossip;
 pub mod gosta;
 pub mod gosta_sync;
@@ -75,6 +76,7 @@ table! {
     walk_sgd,
     muffliato,
     muffliato_sgd,
+    gopa,
     gosta,
     gosta_sync,
     u2_gossip,
@@ -128,7 +130,7 @@ pub fn markdown() -> String {
             Leaves::NoisyData => "required: data with noise",
             Leaves::NoisyOnce => "yes: a contribution with noise, once",
             Leaves::Gradients => "yes: a gradient with noise, once for each step",
-            Leaves::Token => "yes: with noise that members make for each other",
+            Leaves::Token | Leaves::MaskedSums => "yes: with noise that members make for each other",
             Leaves::Answers => "required: a randomized answer for each row",
             Leaves::Rows => "yes: a randomized answer for each row in its place",
             Leaves::Halves => "yes: answers of pairs, with noise inside their circuits, to the aggregator",

@@ -36,12 +36,16 @@ pub(super) fn resolve(
         (config.pairs.is_some(), "privacy.pairs"),
         (config.contributions.is_some(), "privacy.contributions"),
         (config.present.is_some(), "privacy.present"),
+        (config.honest.is_some(), "privacy.honest"),
+        (config.neighbours.is_some(), "privacy.neighbours"),
+        (config.masks.is_some(), "privacy.masks"),
+        (config.verify.is_some(), "privacy.verify"),
         (config.trust.is_some(), "privacy.trust"),
     ];
     for (given, key) in about_members {
         if given {
             let what = format!(
-                "{key} is for statistics and tokens; models are protected against everyone, and by record; accepted: no {key}"
+                "{key} is for statistics, tokens and sums; models are protected against everyone, and by record; accepted: no {key}"
             );
             return refuse(key, what);
         }
@@ -120,6 +124,8 @@ pub(super) fn resolve(
         pairs: Pairs::Worst,
         contributions: None,
         present: 1.0,
+        honest: 1.0,
+        neighbours: None,
         trust: Trust::Network,
         clip,
         updates: config.updates.unwrap_or(UPDATES_DEFAULT),
@@ -190,6 +196,8 @@ pub(super) fn of_token(
         pairs,
         contributions: config.contributions,
         present: config.present.unwrap_or(1.0),
+        honest: 1.0,
+        neighbours: None,
         trust: config.trust.unwrap_or(Trust::Network),
         clip,
         updates: 1,
@@ -211,11 +219,16 @@ fn refuse_of_own_models(config: &PrivacyConfig, algorithm: &Description, lines: 
         (config.losses.is_some(), "privacy.losses"),
         (config.pairs.is_some() && !algorithm.by_pairs, "privacy.pairs"),
         (config.home.is_some(), "privacy.home"),
+        (config.honest.is_some(), "privacy.honest"),
+        (config.neighbours.is_some(), "privacy.neighbours"),
+        (config.masks.is_some(), "privacy.masks"),
+        (config.verify.is_some(), "privacy.verify"),
     ];
     match about_others.into_iter().find(|(given, _)| *given) {
         None => Ok(()),
         Some((_, key)) => {
-            let what = format!("{key} is about models of agents' own; accepted with {}: no {key}", algorithm.name);
+            let what =
+                format!("{key} is about models of agents' own, or sums; accepted with {}: no {key}", algorithm.name);
             Err(lines.mistake(key, what))
         }
     }
