@@ -27,7 +27,9 @@ pub fn small_polar(agents: u32, dimension: usize) -> Polar {
         batch: 4,
         step: StepSize { first: 0.01, offset: 1.0, power: 1.0 },
         consensus: Consensus::Secure,
+        links: Vec::new(),
         timeout: 5.0,
+        private: None,
     };
     Polar::new(config).expect("good parameters")
 }

@@ -328,6 +328,8 @@ impl Outlook {
         let what = match (self.leaves, &*count) {
             (Leaves::NoisyData, _) => "a copy of its points".to_owned(),
             (Leaves::NoisyOnce, _) => "its contribution, once,".to_owned(),
+            (Leaves::Gradients, _) => format!("{count} gradients, each once,"),
+            (Leaves::Obfuscated, _) => format!("{count} gradients, to its servers,"),
             (Leaves::MaskedSums, "1") => "1 contribution to a sum under masks".to_owned(),
             (Leaves::MaskedSums, _) => format!("{count} contributions to sums under masks"),
             (Leaves::Token, _) => {

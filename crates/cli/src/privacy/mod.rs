@@ -388,9 +388,11 @@ fn mean_over_pairs(
     delta: f64,
 ) -> Result<Option<f64>, Mistake> {
     let Some(gossip) = header.and_then(Header::gossip) else { return Ok(None) };
-    let (gossip, rounds) = gossip.map_err(|what| Mistake::line(path, 1, what))?;
+    let gossip = gossip.map_err(|what| Mistake::line(path, 1, what))?;
+    let (_, observer) = Header::guarantee(header).map_err(|what| Mistake::line(path, 1, what))?;
     let noise = pairs::noise_of(ledgers.iter().map(|(_, ledger)| ledger));
-    Ok(Some(noise.map_or(f64::INFINITY, |noise| pairs::exposures(&gossip, rounds).epsilons(noise, delta).mean)))
+    let both = noise.zip(pairs::exposures(&gossip, &observer)).map(|(noise, pairs)| pairs.epsilons(noise, delta));
+    Ok(Some(both.map_or(f64::INFINITY, |both| both.mean)))
 }
 
 /// The signature of a ledger, verified; none if it has none.

@@ -21,6 +21,7 @@ pub mod input_perturbation;
 pub mod local;
 pub mod model_propagation;
 pub mod muffliato;
+pub mod muffliato_sgd;
 pub mod pairs;
 pub mod polar_sgd;
 pub mod randomized_response;
@@ -37,6 +38,8 @@ use crate::error::Mistake;
 use crate::loaded::Loaded;
 use crate::task::{Description, Leaves, Yields};
 use sottovoce_algorithms::ConfigError;
+use sottovoce_algorithms::token::walk::{Sums, Walk};
+use sottovoce_algorithms::token::walk_sgd::WalkSgd;
 
 /// One line for each algorithm: the list, their names, and who builds which.
 macro_rules! table {
@@ -73,6 +76,7 @@ table! {
     walk,
     walk_sgd,
     muffliato,
+    muffliato_sgd,
     gopa,
     federated_averaging,
     gosta,
@@ -82,6 +86,23 @@ table! {
     hierarchical_auc,
     polar_sgd,
     two_party,
+}
+
+/// A token that walks, whatever its holders do.
+pub enum TokenWalk {
+    /// They add to it.
+    Sums(Walk<Sums>),
+    /// They take gradient steps.
+    Descent(WalkSgd),
+}
+
+/// The walk of a task that has one.
+pub fn token_walk(loaded: &Loaded) -> Option<Result<TokenWalk, Mistake>> {
+    match loaded.task.algorithm {
+        one if *one == walk::DESCRIPTION => Some(walk::walk(loaded).map(TokenWalk::Sums)),
+        one if *one == walk_sgd::DESCRIPTION => Some(walk_sgd::walk(loaded).map(TokenWalk::Descent)),
+        _ => None,
+    }
 }
 
 /// An algorithm's refusal of its parameters, as a mistake of the task.
@@ -105,11 +126,12 @@ pub fn markdown() -> String {
             Leaves::Nothing => "nothing leaves",
             Leaves::Exact => "no: exact values leave",
             Leaves::Obfuscated => {
-                "no: gradients leave that are weighted and shifted, which is not differential privacy"
+                "yes: gradients with noise; without it they are weighted and shifted, which is not differential privacy"
             }
             Leaves::Updates => "yes: updates with noise",
             Leaves::NoisyData => "required: data with noise",
             Leaves::NoisyOnce => "yes: a contribution with noise, once",
+            Leaves::Gradients => "yes: a gradient with noise, once for each step",
             Leaves::Token | Leaves::MaskedSums => "yes: with noise that members make for each other",
             Leaves::Answers => "required: a randomized answer for each row",
             Leaves::Rows => "yes: a randomized answer for each row in its place",

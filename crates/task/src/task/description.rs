@@ -81,8 +81,8 @@ pub struct Description {
     pub refuses_graph: fn(&Task, &Graph) -> Option<String>,
     /// Whether what an agent comes to know may be shown to others; else it is for that agent alone.
     pub is_for_all: fn(&Task) -> bool,
-    /// Fills in what only the graph can tell.
-    pub complete: fn(&mut Task, &Graph),
+    /// Fills in what only the graph and everybody's names can tell.
+    pub complete: fn(&mut Task, &Graph, &[String]),
     /// The releases of each agent that has data and a neighbour, with the least noise that keeps the budget.
     pub plan: fn(&Task, &Privacy, &Problem) -> Result<Plan, Uncalibrated>,
 }
@@ -107,7 +107,8 @@ pub enum Leaves {
     Nothing,
     /// Exact values: it cannot be private.
     Exact,
-    /// Gradients that are weighted, with bounded vectors added, to several servers. It hides single gradients, and is not differential privacy.
+    /// Gradients that are weighted, with bounded vectors added, to several servers. It hides single gradients, and is not differential privacy. With
+    /// `[privacy]` a gradient is clipped and has noise before.
     Obfuscated,
     /// Models after each update. With `[privacy]` an update is a clipped gradient with noise.
     Updates,
@@ -115,6 +116,8 @@ pub enum Leaves {
     NoisyData,
     /// A contribution, once, and with `[privacy]` under noise of its own; what follows is made of such values.
     NoisyOnce,
+    /// A gradient for each step, and with `[privacy]` under noise of its own; what follows is made of such values.
+    Gradients,
     /// A randomized answer for each row, once: there must be a `[privacy]`.
     Answers,
     /// Rows, that are passed on. With `[privacy]` a randomized answer for each, once, in its place.
@@ -130,7 +133,7 @@ pub enum Leaves {
 impl Leaves {
     /// Whether a task may promise privacy with it.
     pub fn can_be_private(self) -> bool {
-        !matches!(self, Leaves::Exact | Leaves::Obfuscated)
+        self != Leaves::Exact
     }
 
     /// Whether with `[privacy]` each row is told once, by randomized response.
@@ -227,7 +230,7 @@ impl Description {
         outlook: |_, _, _| Vec::new(),
         refuses_graph: |_, _| None,
         is_for_all: |_| true,
-        complete: |_, _| (),
+        complete: |_, _, _| (),
         plan: |_, _, _| Ok(Plan::nothing()),
     };
 

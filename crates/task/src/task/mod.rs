@@ -21,8 +21,8 @@ pub use description::{Description, Detail, Details, LearnedDefaults, Leaves, Ref
 pub use learned::{Boosting, Learned, ModelStep, Predictors, Step, Turns};
 pub use own::OwnKeys;
 pub use privacy::{
-    AccountantName, Home, Losses, Masks, Mechanism, NoiseKind, Observer, Pairs, Privacy, Schedule, Steps, Trust, Unit,
-    Warm,
+    AccountantName, Home, Losses, Masks, Mechanism, NoiseKind, Observer, Pairs, Privacy, Schedule, Steps, Told, Trust,
+    Unit, Warm,
 };
 use serde::{Deserialize, Serialize};
 pub use sottovoce_algorithms::graphs::Threshold;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::personal::descent::WarmStart;
 pub use sottovoce_algorithms::personal::home::Home;
 use sottovoce_privacy::gopa::Gopa;
-use sottovoce_privacy::network::{Clones, Cycle, Iteration, Sampled, Walk};
+use sottovoce_privacy::network::{Clones, Cycle, Gossip, Iteration, Reissued, Sampled, Walk};
 use sottovoce_privacy::{Accountant, Ring, Sum, Theorem1, Tight, sensitivity::Norm};
 
 /// The budget of each agent, and how it is spent.
@@ -110,6 +110,8 @@ pub enum Observer {
     Pairs {
         /// How often everyone writes to its neighbours.
         rounds: u32,
+        /// What everyone is told besides.
+        told: Option<Told>,
     },
     /// Members whom a token passes that walks over the complete graph.
     Walk(Walk, Steps),
@@ -121,6 +123,21 @@ pub enum Observer {
     Aggregator,
     /// Everyone, with some members of a sum under masks.
     Gopa(Gopa),
+}
+
+/// What the first of all members holds after the rounds, which everyone is told.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Told {
+    /// 1, or more for rounds by Chebyshev's polynomials.
+    pub gamma: f64,
+}
+
+impl Told {
+    /// How much of each member's first value is in it.
+    pub fn row(&self, weights: &Gossip, rounds: u32) -> Vec<f64> {
+        weights.share_of_each(0, rounds as usize, self.gamma)
+    }
 }
 
 impl Observer {
@@ -151,8 +168,11 @@ impl Observer {
             Observer::Answers(clones) => Box::new(*clones),
             // There is one way to count along a path, whatever the task's name for others.
             Observer::Curator(sampled) => Box::new(*sampled),
-            Observer::Walk(walk, Steps::Sums) => Box::new(Cycle::new(*walk)),
-            Observer::Walk(walk, Steps::Contractions) => Box::new(Iteration::new(*walk)),
+            Observer::Walk(walk, steps) => match (Reissued::new(*walk), steps) {
+                (Some(reissued), _) => Box::new(reissued),
+                (None, Steps::Sums) => Box::new(Cycle::new(*walk)),
+                (None, Steps::Contractions) => Box::new(Iteration::new(*walk)),
+            },
         }
     }
 }

@@ -146,9 +146,12 @@ impl Task {
                         ..privacy.config_of_statistic(self.algorithm)
                     },
                     true => privacy.config_of_statistic(self.algorithm),
-                    false if matches!(self.algorithm.leaves, Leaves::Token | Leaves::MaskedSums) => {
+                    false
+                        if matches!(self.algorithm.leaves, Leaves::Token | Leaves::Gradients | Leaves::MaskedSums) =>
+                    {
                         privacy.config_of_token(self.algorithm)
                     }
+                    false if self.algorithm.yields == Yields::OneModel => privacy.config_of_one_model(),
                     false => privacy.config(learned),
                 })
             },
@@ -277,8 +280,21 @@ impl Privacy {
     /// The section of a task whose agents learn by a token.
     fn config_of_token(&self, algorithm: &Description) -> PrivacyConfig {
         let config = self.config_of_statistic(algorithm);
-        let trust = (algorithm.leaves == Leaves::Token).then_some(self.trust);
+        let trust = (algorithm.leaves != Leaves::MaskedSums).then_some(self.trust);
         PrivacyConfig { clip: Some(self.clip), trust, ..config }
+    }
+
+    /// The section of a task whose agents learn one model, by releases for everyone.
+    fn config_of_one_model(&self) -> PrivacyConfig {
+        PrivacyConfig {
+            epsilon: Some(self.epsilon),
+            delta: Some(self.delta),
+            mechanism: Some(self.mechanism),
+            clip: Some(self.clip),
+            accountant: Some(self.accountant),
+            noise: Some(self.noise),
+            ..PrivacyConfig::default()
+        }
     }
 
     /// The section as it is written, with every key explicit.

@@ -1,10 +1,10 @@
 //! What `[privacy]` says, and what would not be private.
 
 use super::super::check::Lines;
-use super::super::config::{self, HomeConfig, LossConfig, LossesConfig, PrivacyConfig, WarmConfig};
+use super::super::config::{self, HomeConfig, LossConfig, LossesConfig, PairsConfig, PrivacyConfig, WarmConfig};
 use super::super::{
     AccountantName, Data, Description, GraphSource, GraphTask, Home, Leaves, Losses, Mechanism, Model, NoiseKind,
-    Normalize, Pairs, Privacy, Schedule, Trust, Unit, Warm,
+    Normalize, Pairs, Privacy, Schedule, Trust, Unit, Warm, Yields,
 };
 use super::{required, statistic};
 use crate::error::Mistake;
@@ -50,6 +50,9 @@ pub(super) fn resolve(
             return refuse(key, what);
         }
     }
+    if algorithm.yields == Yields::OneModel {
+        refuse_of_own_models(&config, algorithm, lines)?;
+    }
     let epsilon = required(config.epsilon, "privacy.epsilon", lines)?;
     let delta = required(config.delta, "privacy.delta", lines)?;
     let mechanism = config.mechanism.unwrap_or(Mechanism::Gaussian);
@@ -74,7 +77,7 @@ pub(super) fn resolve(
     let reach = reach(bound, model.intercept, mechanism, data.normalize);
     let clip = match (config.clip, model.loss) {
         (Some(clip), _) => clip,
-        (None, Loss::Squared) if algorithm.leaves == Leaves::Updates => {
+        (None, Loss::Squared) if matches!(algorithm.leaves, Leaves::Updates | Leaves::Obfuscated) => {
             return refuse(
                 "privacy",
                 "privacy.clip is missing, and gradients of the squared loss have no bound of their own; accepted: \
@@ -104,6 +107,7 @@ pub(super) fn resolve(
     }
     let losses = losses(config.losses, learned, model, lines)?;
     let home = match config.home {
+        _ if algorithm.yields == Yields::OneModel => None,
         Some(HomeConfig::Off(_)) => None,
         None => Some(Home::Automatic),
         Some(HomeConfig::Model(model)) => Some(Home::Tuned {
@@ -134,7 +138,7 @@ pub(super) fn resolve(
     })
 }
 
-/// Resolves the section of a task whose agents learn by a token, and refuses what would not be private.
+/// Resolves the section of a task whose agents learn one model for all by gradient steps, and refuses what would not be private.
 pub(super) fn of_token(
     config: PrivacyConfig,
     tolerance: bool,
@@ -143,26 +147,10 @@ pub(super) fn of_token(
 ) -> Result<Privacy, Mistake> {
     let (algorithm, data, graph, model) = task;
     let refuse = |key: &str, what: String| Err(lines.mistake(key, what));
+    refuse_of_own_models(&config, algorithm, lines)?;
     let masked = algorithm.leaves == Leaves::MaskedSums;
     if masked {
         statistic::check_masks(&config, lines)?;
-    }
-    let about_others = [
-        (config.updates.is_some(), "privacy.updates"),
-        (config.schedule.is_some(), "privacy.schedule"),
-        (config.warm.is_some(), "privacy.warm"),
-        (config.losses.is_some(), "privacy.losses"),
-        (config.pairs.is_some(), "privacy.pairs"),
-        (config.home.is_some(), "privacy.home"),
-        (config.honest.is_some() && !masked, "privacy.honest"),
-        (config.neighbours.is_some() && !masked, "privacy.neighbours"),
-        (config.masks.is_some() && !masked, "privacy.masks"),
-        (config.verify.is_some() && !masked, "privacy.verify"),
-        (config.contributions.is_some() && masked, "privacy.contributions"),
-        (config.trust.is_some() && masked, "privacy.trust"),
-    ];
-    if let Some((_, key)) = about_others.into_iter().find(|(given, _)| *given) {
-        return refuse(key, format!("{key} is about something else; accepted with {}: no {key}", algorithm.name));
     }
     if config.unit.is_some_and(|unit| unit != Unit::Agent) {
         let what = format!(
@@ -171,11 +159,20 @@ pub(super) fn of_token(
         );
         return refuse("privacy.unit", what);
     }
+    let pairs = match config.pairs {
+        Some(PairsConfig::Which(pairs)) => pairs,
+        None => Pairs::Worst,
+        Some(PairsConfig::Meetings(_)) => {
+            let what =
+                format!("privacy.pairs: nobody meets others by {}; accepted: \"worst\", \"mean\"", algorithm.name);
+            return refuse("privacy.pairs", what);
+        }
+    };
     let epsilon = required(config.epsilon, "privacy.epsilon", lines)?;
     let delta = required(config.delta, "privacy.delta", lines)?;
     let mechanism = config.mechanism.unwrap_or(Mechanism::Gaussian);
     if delta == 0.0 || mechanism != Mechanism::Gaussian {
-        let what = "noise that adds up along a walk, or in a sum, is Gaussian, and has no guarantee without a delta; accepted: mechanism = \"gaussian\" with a \
+        let what = "noise that adds up with that of others is Gaussian, and has no guarantee without a delta; accepted: mechanism = \"gaussian\" with a \
                     delta above 0 and well below 1 / agents";
         return refuse(if delta == 0.0 { "privacy.delta" } else { "privacy.mechanism" }, what.to_owned());
     }
@@ -203,7 +200,7 @@ pub(super) fn of_token(
         mechanism,
         unit: Unit::Agent,
         colluders: config.colluders.unwrap_or(1),
-        pairs: Pairs::Worst,
+        pairs,
         contributions: config.contributions,
         present: config.present.unwrap_or(1.0),
         honest: config.honest.unwrap_or(1.0),
@@ -218,6 +215,35 @@ pub(super) fn of_token(
         accountant: config.accountant.unwrap_or(AccountantName::Tight),
         noise: config.noise.unwrap_or(NoiseKind::Idealized),
     })
+}
+
+/// Refuses what is about models that agents have for themselves, where all learn one.
+fn refuse_of_own_models(config: &PrivacyConfig, algorithm: &Description, lines: &Lines<'_>) -> Result<(), Mistake> {
+    let masked = algorithm.leaves == Leaves::MaskedSums;
+    let about_others = [
+        (config.updates.is_some(), "privacy.updates"),
+        (config.schedule.is_some(), "privacy.schedule"),
+        (config.warm.is_some(), "privacy.warm"),
+        (config.losses.is_some(), "privacy.losses"),
+        (config.pairs.is_some() && !algorithm.by_pairs, "privacy.pairs"),
+        (config.home.is_some(), "privacy.home"),
+        (config.honest.is_some() && !masked, "privacy.honest"),
+        (config.neighbours.is_some() && !masked, "privacy.neighbours"),
+        (config.masks.is_some() && !masked, "privacy.masks"),
+        (config.verify.is_some() && !masked, "privacy.verify"),
+        (config.contributions.is_some() && masked, "privacy.contributions"),
+        (config.trust.is_some() && masked, "privacy.trust"),
+    ];
+    match about_others.into_iter().find(|(given, _)| *given) {
+        None => Ok(()),
+        Some((_, key)) => {
+            let what = format!(
+                "{key} is about models of agents' own, sums or tokens; accepted with {}: no {key}",
+                algorithm.name
+            );
+            Err(lines.mistake(key, what))
+        }
+    }
 }
 
 /// Refuses what would tell of a record before anything is charged.
