@@ -132,7 +132,7 @@ fn members_that_die_are_left_out_and_too_few_are_no_sum() {
     let (mut sums, mut voids) = (0, 0);
     for (seed, die) in (1..).zip([0.1, 0.1, 0.1, 0.7, 0.7]) {
         let task = format!(
-            "{TASK}[faults]\ndie = {die}\nuntil = 1\ndelay = {{ mean = 0.3 }}\n[gopa]\ntimeout = 20\n[roles]\nboard = \"a03\"\n[run]\nseed = {seed}\n"
+            "{TASK}[faults]\ndie = {die}\nuntil = 1\ndelay = {{ mean = 0.3 }}\n[roles]\ntimeout = 20\nboard = \"a03\"\n[run]\nseed = {seed}\n"
         );
         write(place, "task.toml", &task);
         let run = json(place, &format!("measure task.toml --out run-{seed}"));
@@ -223,7 +223,7 @@ fn value(k: usize) -> u64 {
 
 /// Peers that list each other, the first of whom keeps the board.
 fn peers(place: &Path, members: usize) -> Vec<Peer> {
-    let task = TASK.replace(", \"y\"", "").replace("[0, 1]", "[0, 1024]") + "[gopa]\ntimeout = 4\n";
+    let task = TASK.replace(", \"y\"", "").replace("[0, 1]", "[0, 1024]") + "[roles]\ntimeout = 4\n";
     write(place, "task.toml", &task);
     let mut peers = Vec::new();
     for (k, port) in (0..members).zip(ports(members)) {

@@ -107,13 +107,10 @@ pub struct Header {
 struct GopaContext {
     members: u32,
     colluders: u32,
-    /// With fewer that finish there is no sum.
     finishing: u32,
     neighbours: u32,
-    /// So many picks of a member together open its own mask.
     threshold: u32,
     rounds: u32,
-    /// In each sum.
     numbers: u32,
 }
 
@@ -286,15 +283,9 @@ impl Header {
     /// What a header says; without one a ledger is for a record, against everyone. A header that no run writes is refused, with the reason.
     pub fn guarantee(header: Option<&Header>) -> Result<(Unit, Observer), String> {
         let Some(header) = header else { return Ok((Unit::Record, Observer::Everyone)) };
-        let contexts = [
-            header.ring.is_some(),
-            header.pairs.is_some(),
-            header.walk.is_some(),
-            header.curator.is_some(),
-            header.answers.is_some(),
-            header.gopa.is_some(),
-        ];
-        if contexts.into_iter().filter(|is_there| *is_there).count() > 1 {
+        let of_members = u32::from(header.ring.is_some()) + u32::from(header.answers.is_some());
+        let of_sums = u32::from(header.pairs.is_some()) + u32::from(header.gopa.is_some());
+        if of_members + of_sums + u32::from(header.walk.is_some()) + u32::from(header.curator.is_some()) > 1 {
             return Err("a header of several observers at once".to_owned());
         }
         let observer = if let Some(RingContext { members, colluders, noise }) = header.ring {

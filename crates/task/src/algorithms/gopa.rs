@@ -16,7 +16,7 @@ use sottovoce_privacy::gopa::{self, theorem};
 use sottovoce_privacy::{Accountant, Event, Gaussian, Plan, Rdp, Track};
 
 /// The key of how long the board waits for members.
-const TIMEOUT: &str = "gopa.timeout";
+const TIMEOUT: &str = "roles.timeout";
 /// The key of who keeps what members publish.
 const BOARD: &str = "roles.board";
 /// Seconds before the board goes on without a member when a task does not say: a guess.
@@ -71,10 +71,9 @@ pub const DESCRIPTION: Description = Description {
 
 #[rustfmt::skip]
 pub(super) const KEYS: &[Key] = &[
-    key("gopa", Kind::Table, "all defaults", "Read when algorithm = \"gopa\" or \"federated-averaging\"."),
-    key(TIMEOUT, Kind::Number(ABOVE_0), "30", "After so many seconds (in the simulator: mean intervals between two wakes) without a word from a member the board goes on without it."),
     key("roles", Kind::Table, "all defaults", "Who does what others do not."),
     key(BOARD, Kind::Text, "the first agent", "gopa, federated-averaging: who keeps what members publish and adds it up. It is a member too, and everyone waits for it."),
+    key(TIMEOUT, Kind::Number(ABOVE_0), "30", "gopa, federated-averaging: after so many seconds (in the simulator: mean intervals between two wakes) without a word from a member the board goes on without it."),
 ];
 
 /// floor((1 - honest) n) members that collude, and ceil(present n) that finish; what numbers round is in favour of whoever is protected.
