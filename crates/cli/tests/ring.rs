@@ -118,7 +118,18 @@ fn what_a_ring_cannot_do_is_refused_in_one_line() {
     assert!(refused(place, "measure task.toml --out run").contains("a ring of 2 members; accepted: 3 and more"));
     assert!(refused(place, "audit task.toml").contains("a ring of 2 members"));
     write(place, "rows.csv", ROWS);
-    assert!(refused(place, "audit task.toml").contains("accepted: a task that protects from everyone"));
+    for (noise, seen_by) in
+        [("", 1), ("mechanism = \"laplace\"\n", 1), ("colluders = 2\n[token]\nnoise = \"all\"\n", 2)]
+    {
+        write(place, "audited.toml", &format!("{private}{noise}"));
+        let found = json(place, "audit audited.toml --trials 200");
+        assert_eq!((&found["verdict"], &found["findings"]), (&"not refuted".into(), &serde_json::json!([])), "{noise}");
+        assert_eq!(found["runs"]["seen_by"].as_array().map(Vec::len), Some(seen_by), "{found}");
+        let number = |part: &str, key: &str| found[part][key].as_f64().unwrap_or_else(|| panic!("{key}: {found}"));
+        assert!(number("replay", "views") > 100.0, "{found}");
+        assert!(number("replay", "largest_move") > 0.3 && number("replay", "largest_move") <= 1.0, "{found}");
+        assert!(found["lower_bound"].as_f64() <= found["epsilon"].as_f64(), "{found}");
+    }
     // Whatever a row of a private task holds, it is read.
     write(place, "rows.csv", &ROWS.replace("b,Oslo,0.5", "b").replace("c,Bern,1", "c,Bern,many,more"));
     assert_eq!(json(place, "measure task.toml --out run")["exact"], 3.0);

@@ -43,6 +43,7 @@ fn config(members: usize, hops: u64) -> WalkConfig {
         law: Some(LAW),
         beyond: Beyond::Noise,
         track: Track::Token,
+        timeout: None,
     }
 }
 

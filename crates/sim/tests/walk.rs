@@ -21,6 +21,7 @@ fn config(law: Option<Event>) -> WalkConfig {
         law,
         beyond: Beyond::Noise,
         track: Track::Token,
+        timeout: None,
     }
 }
 

@@ -25,6 +25,7 @@ fn config() -> WalkConfig {
         law: Some(LAW),
         beyond: Beyond::Noise,
         track: Track::Token,
+        timeout: None,
     }
 }
 

@@ -43,6 +43,7 @@ fn config(hops: u64, law: Option<Event>) -> WalkConfig {
         law,
         beyond: Beyond::Noise,
         track: Track::Token,
+        timeout: None,
     }
 }
 

@@ -25,12 +25,15 @@ impl Epoch {
     /// Whether a token with so many hops and members can have it: each hop is left out at most once for each time that it is held, and it is held at most once for
     /// each member.
     pub fn is_possible(&self, hops: u64, members: u32) -> bool {
+        let most = hops.saturating_mul(u64::from(members));
+        u64::from(self.count) <= most && self.is_within(hops, members)
+    }
+
+    /// The same where a hop may be left out any number of times.
+    pub fn is_within(&self, hops: u64, members: u32) -> bool {
         match self.count {
             0 => *self == Epoch::default(),
-            count => {
-                let most = hops.saturating_mul(u64::from(members));
-                u64::from(count) <= most && (1..=hops).contains(&self.hop) && self.issuer < members
-            }
+            _ => (1..=hops).contains(&self.hop) && self.issuer < members,
         }
     }
 }
@@ -52,5 +55,7 @@ mod tests {
         assert!(possible(0, 0, 0) && possible(1, 12, 3) && possible(48, 1, 0));
         assert!(!possible(0, 1, 0) && !possible(0, 0, 1) && !possible(49, 1, 0) && !possible(1, 13, 0));
         assert!(!possible(1, 0, 0) && !possible(1, 1, 4) && !possible(u32::MAX, 1, 0));
+        let within = |count, hop, issuer| Epoch { count, hop, issuer }.is_within(12, 4);
+        assert!(within(0, 0, 0) && within(u32::MAX, 1, 0) && !within(0, 1, 0) && !within(1, 13, 0) && !within(1, 1, 4));
     }
 }

@@ -19,6 +19,7 @@
 //! # Privacy
 //! Against any one other member (`Audience::OneMember`): `crates/privacy/proofs/clones.md`. Two could stand on both sides of a third.
 
+use super::epoch::Epoch;
 use super::walk::{HEAD_BYTES, Token, WEIGHT_MAX, WalkLetter};
 use crate::{Bounds, Observations, saved};
 use serde::{Deserialize, Serialize};
@@ -206,7 +207,8 @@ fn letter<'a>(
 ) -> Released<WalkLetter<'a>> {
     // PRIVACY: hops follow from the task, answers from numbers of rows.
     tau.as_ref().with_public(Public::declare((hop, answers, kind)), |(hop, answers, kind), counts| {
-        kind(Token { number: 0, hop, contributions: hop - 1, weight: answers, values: Numbers::Plain(counts) })
+        let (number, epoch, contributions) = (0, Epoch::default(), hop - 1);
+        kind(Token { number, epoch, hop, contributions, weight: answers, values: Numbers::Plain(counts) })
     })
 }
 
@@ -280,7 +282,7 @@ impl Algorithm for RingHistogram {
         letter: WalkLetter<'_>,
         cx: &mut Cx<'_>,
     ) -> Result<(), Reject> {
-        let (WalkLetter::Token(token) | WalkLetter::Outcome(token)) = letter;
+        let (WalkLetter::Token(token) | WalkLetter::Outcome(token)) = letter else { return Err(Reject::Malformed) };
         let Token { hop, weight: answers, values, .. } = token;
         let mut counts = vec![0.0; self.config.bins as usize];
         values.copy_to(&mut counts)?;

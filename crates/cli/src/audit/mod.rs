@@ -12,7 +12,7 @@ use sottovoce_run::facts::{Origin, PublicFacts};
 use sottovoce_run::train::Halt;
 use sottovoce_task::error::Mistake;
 use sottovoce_task::load::load;
-use sottovoce_task::task::Task;
+use sottovoce_task::task::{Observer, Task};
 use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -67,7 +67,8 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<Verdict, Halt> {
         bar.show_part(part, done, all);
         ControlFlow::Continue(())
     })?;
-    if !arguments.skip_artefacts {
+    // Files and frames of tokens hold what only some members see.
+    if !arguments.skip_artefacts && loaded.observer() == Observer::Everyone {
         let artefacts = audit_artefacts(&loaded, arguments.seed, &mut start, &mut |done, all| {
             bar.show_part("artefacts", done, all);
             ControlFlow::Continue(())
@@ -125,6 +126,7 @@ fn json(audit: &Audit) -> serde_json::Value {
             "records": run.records,
             "agents": run.agents,
             "releases": run.releases,
+            "seen_by": run.seen_by,
             "trials": run.trials,
             "lower_bound": run.epsilon.likely,
             "lower_bound_certain": run.epsilon.certain,
@@ -133,6 +135,7 @@ fn json(audit: &Audit) -> serde_json::Value {
     serde_json::json!({
         "epsilon": audit.epsilon,
         "delta": audit.delta,
+        "observer": audit.observer,
         "lower_bound": audit.run.as_ref().map_or(0.0, |run| run.epsilon.likely),
         "lower_bound_confidence": 1.0 - CONFIDENCE,
         "lower_bound_certain": audit.run.as_ref().map_or(0.0, |run| run.epsilon.certain),
@@ -165,7 +168,17 @@ fn tell(audit: &Audit) -> Result<(), Mistake> {
         Some(run) => {
             let s = if run.releases == 1 { "" } else { "s" };
             rows.push(vec![
-                format!("a whole run, {} release{s} of agent {}", run.releases, run.target),
+                match &run.seen_by[..] {
+                    [] => format!("a whole run, {} release{s} of agent {}", run.releases, run.target),
+                    seen_by => {
+                        format!(
+                            "a whole run, {} charge{s} of agent {} seen by {}",
+                            run.releases,
+                            run.target,
+                            seen_by.join(", ")
+                        )
+                    }
+                },
                 number::count(run.trials),
                 digits(audit.epsilon),
                 digits(run.epsilon.certain),
@@ -191,6 +204,13 @@ fn tell(audit: &Audit) -> Result<(), Mistake> {
         number::count(replay.releases),
         number::significant(replay.largest_move, 4),
     ))?;
+    if replay.views > 0 {
+        let views = number::count(replay.views);
+        screen::say(format!(
+            "Views of each member, and of coalitions of two and of five: {views} compared. Left out, artefacts and frames: they hold what only \
+             some members see."
+        ))?;
+    }
     if let Some(artefacts) = &audit.artefacts {
         screen::say(format!(
             "Artefacts: {} neighbouring files, {} runs in the simulator and {} of real peers; {} things compared.",

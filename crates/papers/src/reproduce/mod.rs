@@ -198,6 +198,14 @@ pub static EXPERIMENTS: &[Experiment] = &[
         data: &[],
         run: polar::privacy::run,
     },
+    Experiment {
+        name: "table-4.1",
+        title: "Masks and noise of private averages, by each reading of the theorem and exactly",
+        paper: &THESIS_4,
+        toml: include_str!("../../../../papers/thesis-chapter-4/table-4.1.toml"),
+        data: &[],
+        run: thesis::table_4_1::run,
+    },
 ];
 
 impl Experiment {

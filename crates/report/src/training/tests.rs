@@ -262,6 +262,7 @@ fn private() -> Report {
         delta: 0.001,
         accountant: "tight".into(),
         spent: vec![("tight".into(), 1.049_999), ("theorem-1".into(), 1.2), ("sum".into(), f64::INFINITY)],
+        pairs: None,
         guarantee: "for one record replaced by another, against everyone".to_owned(),
         plan: "Each agent releases 1 update.".into(),
         warnings: vec!["delta is large".into()],

@@ -327,7 +327,8 @@ impl Neighbour<'_> {
                 let target = base.names.iter().position(|name| *name == self.stage.target);
                 let target = PeerId(target.expect("the target is an agent") as u32);
                 let audit = &mut ReplayAudit::default();
-                let mut case = Case { loaded: base, target, findings: &mut *self.findings, audit };
+                let coalitions = &[];
+                let mut case = Case { loaded: base, target, coalitions, findings: &mut *self.findings, audit };
                 case.judge(&frozen.recorded, &replayed, &given);
             }
         }

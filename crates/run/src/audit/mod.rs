@@ -17,8 +17,10 @@ mod frames;
 mod neighbours;
 mod records;
 mod replay;
+mod ring;
 mod runs;
 mod stage;
+mod token;
 
 use crate::private;
 use crate::train::Halt;
@@ -30,8 +32,8 @@ pub use replay::ReplayAudit;
 pub use runs::RunAudit;
 use serde::Serialize;
 use sottovoce_core::{Coin, PeerId};
-use sottovoce_privacy::Event;
 use sottovoce_privacy::audit::{MechanismAudit, audit_mechanism};
+use sottovoce_privacy::{Event, Track};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::load::Loaded;
 use sottovoce_task::task::Observer;
@@ -139,6 +141,8 @@ pub struct Audit {
     pub epsilon: f64,
     /// The claim: delta.
     pub delta: f64,
+    /// The claim: against whom.
+    pub observer: String,
     /// Each kind of mechanism, with the least noise that the plan has for it.
     pub mechanisms: Vec<MechanismAudit>,
     /// Whole runs; nothing where no agent releases anything.
@@ -196,15 +200,17 @@ pub fn audit(loaded: &Loaded, settings: AuditSettings, watch: Watch<'_>) -> Resu
                     with [privacy]";
         return Err(Mistake::file(&loaded.task.source, what).into());
     };
-    if loaded.observer() != Observer::Everyone {
+    let is_token = matches!(loaded.observer(), Observer::Walk(..) | Observer::Ring(_));
+    if loaded.observer() != Observer::Everyone && !is_token {
         let what = format!(
-            "the audit sees what everyone sees, and {} protects from {}; accepted: a task that protects from everyone",
+            "the audit sees what everyone sees, or members whom a token passes, and {} protects from {}; accepted: a task that protects from \
+             everyone, or sums and models by a token",
             loaded.task.algorithm.name,
             loaded.observer().name()
         );
         return Err(Mistake::file(&loaded.task.source, what).into());
     }
-    if loaded.task.statistic.is_some() {
+    if loaded.task.statistic.is_some() && !is_token {
         let what = format!(
             "the audit of a task replaces points and labels, and {} tells answers of rows, whose law the library's own tests audit; accepted: \
              a task that learns models",
@@ -220,6 +226,7 @@ pub fn audit(loaded: &Loaded, settings: AuditSettings, watch: Watch<'_>) -> Resu
             Ok(Audit {
                 epsilon: privacy.epsilon,
                 delta: privacy.delta,
+                observer: loaded.observer().name(),
                 mechanisms,
                 run,
                 replay,
@@ -236,6 +243,12 @@ type Parts = (Vec<MechanismAudit>, Option<RunAudit>, ReplayAudit);
 fn work(loaded: &Loaded, settings: AuditSettings, findings: &mut Findings, watch: Watch<'_>) -> ControlFlow<(), Parts> {
     let AuditSettings { runs, recorded, seed, .. } = settings;
     let mechanisms = mechanisms(loaded, settings, findings, watch)?;
+    if let Some(circle) = ring::Circle::of(loaded) {
+        let replay =
+            circle.replays(recorded, seed, findings, &mut |done, all| watch("record and replay", done, all))?;
+        let run = circle.runs(runs, seed, findings, &mut |done, all| watch("whole runs", done, all))?;
+        return ControlFlow::Continue((mechanisms, run, replay));
+    }
     let part;
     let stage = match (0..loaded.problem.agents() as u32).map(PeerId).find(|&id| loaded.problem.data.size(id) > 0) {
         Some(target) if loaded.problem.agents() > REPLAY_AGENTS_MAX => {
@@ -246,7 +259,8 @@ fn work(loaded: &Loaded, settings: AuditSettings, findings: &mut Findings, watch
     };
     let replay =
         replay::audit(stage, recorded, seed, findings, &mut |done, all| watch("record and replay", done, all))?;
-    let run = runs::audit(loaded, runs, seed, findings, &mut |done, all| watch("whole runs", done, all))?;
+    let of_runs = if matches!(loaded.observer(), Observer::Walk(..)) { token::runs } else { runs::audit };
+    let run = of_runs(loaded, runs, seed, findings, &mut |done, all| watch("whole runs", done, all))?;
     ControlFlow::Continue((mechanisms, run, replay))
 }
 
@@ -261,7 +275,7 @@ fn mechanisms(
     let plan = loaded.plan.as_ref().expect("a private task has a plan");
     let dimension = loaded.problem.dimension().min(DIMENSION_MAX);
     let mut cases: Vec<(Event, usize, u64)> = Vec::new();
-    for event in least_noise(plan.steps()) {
+    for event in least_noise(plan.steps()).into_iter().chain(least_noise(plan.track(Track::Token))) {
         cases.push((event, 1, settings.releases));
         if !matches!(event, Event::RandomizedResponse { .. }) && dimension > 1 {
             cases.push((event, dimension, settings.releases / dimension as u64));

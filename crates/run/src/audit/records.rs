@@ -1,10 +1,11 @@
 //! The records that an audit puts in the place of an agent's own.
 
+use super::stage::Altered;
 use sottovoce_algorithms::Loss;
-use sottovoce_core::Coin;
+use sottovoce_core::{Coin, PeerId};
 use sottovoce_privacy::sensitivity::Norm;
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::Leaves;
+use sottovoce_task::task::{Leaves, Unit};
 
 /// A record, and what is special about it.
 #[derive(Clone, Debug)]
@@ -14,8 +15,31 @@ pub(super) struct Record {
     pub y: f64,
 }
 
+/// The data of an agent with a record in the place of one of its own, or of all of them where all are the unit.
+pub(super) fn with(loaded: &Loaded, agent: PeerId, k: usize, record: &Record) -> Altered {
+    let is_whole = loaded.task.privacy.is_some_and(|privacy| privacy.unit == Unit::Agent);
+    let (problem, new) = (&loaded.problem, (&record.x[..], record.y));
+    if is_whole { Altered::whole(problem, agent, new) } else { Altered::new(problem, agent, k, new) }
+}
+
+/// Rows to put in the place of one of a statistic: its bounds, the middle, and what is moved to the bounds.
+fn rows(loaded: &Loaded, (x, y): (&[f64], f64)) -> Vec<Record> {
+    let Some(range) = loaded.task.statistic.as_ref().and_then(|statistic| statistic.range) else { return Vec::new() };
+    let row = |what, value: f64| Record { what, x: vec![value; x.len()], y };
+    vec![
+        row("a row of the lowest values", range.low),
+        row("a row of the highest values", range.high),
+        row("a row in the middle", 0.5 * (range.low + range.high)),
+        row("a row below the range", range.low - 1e9),
+        row("a row above the range", range.high + 1e9),
+    ]
+}
+
 /// Records to put in the place of (`x`, `y`): ordinary ones, extreme ones, and such as no loader lets through.
 pub(super) fn replacements(loaded: &Loaded, (x, y): (&[f64], f64), coin: &mut Coin) -> Vec<Record> {
+    if loaded.task.statistic.is_some() {
+        return rows(loaded, (x, y));
+    }
     let (p, bound) = (x.len(), bound(loaded));
     let regression = !loaded.problem.loss.is_classification();
     let other = if regression { y + 1.0 } else { -y };
@@ -45,11 +69,20 @@ pub(super) fn replacements(loaded: &Loaded, (x, y): (&[f64], f64), coin: &mut Co
             records.push(Record { what: "a record with an extreme label", x: axis(0, bound), y: label });
         }
     }
+    if loaded.task.algorithm.leaves == Leaves::Token {
+        // What no loader lets through never comes to a token.
+        records.retain(|record| record.x.iter().chain([&record.y]).all(|value| value.abs() <= 1e6));
+    }
     records
 }
 
 /// Pairs of records that lie as far apart as can be, for what the task releases: the audit tries which is worst.
 pub(super) fn extremes(loaded: &Loaded) -> Vec<[Record; 2]> {
+    if let Some(range) = loaded.task.statistic.as_ref().and_then(|statistic| statistic.range) {
+        let what = "one end of the range, and the other";
+        let row = |value: f64| Record { what, x: vec![value; loaded.problem.dimension()], y: 0.0 };
+        return vec![[row(range.low), row(range.high)]];
+    }
     let (p, bound) = (loaded.problem.dimension(), bound(loaded));
     let axis = |length: f64| (0..p).map(|j| if j == 0 { length } else { 0.0 }).collect::<Vec<f64>>();
     let record = |what, length, y| Record { what, x: axis(length), y };

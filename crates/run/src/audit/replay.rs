@@ -4,13 +4,14 @@
 //! Whatever an eavesdropper sees must be the same, byte for byte; what goes into the mechanisms may move, by the declared
 //! sensitivity at most.
 
-use super::records::{Record, extremes, replacements};
+use super::records::{Record, extremes, replacements, with};
 use super::stage::{Altered, Utterance, Witnessed, record, replay};
-use super::{Findings, Flaw};
+use super::{Findings, Flaw, token};
 use sottovoce_core::{Coin, PeerId};
-use sottovoce_privacy::Event;
 use sottovoce_privacy::audit::{Release, distance, noiseless, reused};
+use sottovoce_privacy::{Event, Track};
 use sottovoce_task::load::Loaded;
+use sottovoce_task::task::Leaves;
 use std::ops::ControlFlow;
 
 /// An allowance for the rounding of a distance, relative.
@@ -33,6 +34,8 @@ pub struct ReplayAudit {
     pub releases: u64,
     /// The largest movement of an input over its declared sensitivity.
     pub largest_move: f64,
+    /// Views of members and of coalitions that were compared, where a task protects from those.
+    pub views: u64,
 }
 
 /// Records `runs` runs and repeats each on many neighbouring data sets.
@@ -55,16 +58,18 @@ pub(super) fn audit(
         };
         audit.runs += 1;
         check_books(loaded, &recorded, findings);
+        let coalitions = token::coalitions(loaded, &mut coin);
         check_noise(loaded, &recorded, findings);
         for target in targets(loaded, &mut coin) {
             let points = loaded.problem.data.points(target);
             let k = coin.below(points.len());
             let own = points.iter().nth(k).expect("a record of its own");
-            let with = |record: &Record| Altered::new(&loaded.problem, target, k, (&record.x, record.y));
+            let with = |record: &Record| with(loaded, target, k, record);
             if findings.count(Flaw::GivesUp) >= GIVES_UP_ENOUGH {
                 return ControlFlow::Continue(audit);
             }
-            let mut case = Case { loaded, target, findings: &mut *findings, audit: &mut audit };
+            let mut case =
+                Case { loaded, target, coalitions: &coalitions, findings: &mut *findings, audit: &mut audit };
             for new in replacements(loaded, own, &mut coin) {
                 case.compare(&recorded, &with(&new), new.what);
             }
@@ -94,7 +99,7 @@ fn targets(loaded: &Loaded, coin: &mut Coin) -> Vec<PeerId> {
 }
 
 /// Every use of a mechanism is charged, and the charges keep the budget, for each agent.
-fn check_books(loaded: &Loaded, recorded: &[Witnessed], findings: &mut Findings) {
+pub(super) fn check_books(loaded: &Loaded, recorded: &[Witnessed], findings: &mut Findings) {
     let privacy = loaded.task.privacy.expect("only private tasks are audited");
     let accountant = loaded.observer().accountant(privacy.accountant);
     let mut known: Vec<(Vec<(Event, u64)>, f64)> = Vec::new();
@@ -106,7 +111,9 @@ fn check_books(loaded: &Loaded, recorded: &[Witnessed], findings: &mut Findings)
             };
             agent.releases.iter().filter(alike).count() as u64 == charge.count
         });
-        if charged != agent.releases.len() as u64 || !covered {
+        // Who holds a token makes noise for others too; what moves with its data is charged: see `judge`.
+        let is_token = loaded.task.algorithm.leaves == Leaves::Token;
+        if !is_token && (charged != agent.releases.len() as u64 || !covered) {
             let what =
                 format!("agent {name:?} used mechanisms {} times and was charged for {charged}", agent.releases.len());
             findings.add(Flaw::Uncharged, what);
@@ -150,6 +157,8 @@ fn check_noise(loaded: &Loaded, recorded: &[Witnessed], findings: &mut Findings)
 pub(super) struct Case<'a> {
     pub loaded: &'a Loaded,
     pub target: PeerId,
+    /// Who puts together what they see; nobody where a task protects from everyone.
+    pub coalitions: &'a [Vec<u32>],
     pub findings: &'a mut Findings,
     pub audit: &'a mut ReplayAudit,
 }
@@ -177,6 +186,16 @@ impl Case<'_> {
 
     /// Compares a run with its repetition on neighbouring data, `given` in words.
     pub fn judge(&mut self, recorded: &[Witnessed], replayed: &[Witnessed], given: &str) {
+        for coalition in self.coalitions {
+            self.audit.views += 1;
+            if token::view(recorded, coalition) != token::view(replayed, coalition) {
+                let members: Vec<&str> = coalition.iter().map(|&k| &*self.loaded.names[k as usize]).collect();
+                let what =
+                    format!("{given}, {members:?} together see something else although all releases are the same");
+                self.findings.add(Flaw::PostsMove, what);
+            }
+        }
+        let mut moves = 0;
         for (k, (before, after)) in recorded.iter().zip(replayed).enumerate() {
             let name = &self.loaded.names[k];
             if before.ledger != after.ledger {
@@ -207,6 +226,7 @@ impl Case<'_> {
                     continue;
                 }
                 self.audit.largest_move = self.audit.largest_move.max(moved / a.sensitivity);
+                moves += u64::from(moved != 0.0);
                 let within = moved <= a.sensitivity * (1.0 + ROUNDING);
                 // What is no number is no bounded movement either.
                 if !within {
@@ -217,6 +237,12 @@ impl Case<'_> {
                     self.findings.add(Flaw::Sensitivity, what);
                 }
             }
+        }
+        let charges = recorded[self.target.index()].ledger.charges();
+        let charged: u64 = charges.filter(|one| one.track != Track::Reissues).map(|one| one.count).sum();
+        if moves > charged {
+            let what = format!("{given}, {moves} of its releases move, and it is charged for {charged}");
+            self.findings.add(Flaw::Uncharged, what);
         }
     }
 }

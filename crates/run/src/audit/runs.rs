@@ -33,6 +33,8 @@ pub struct RunAudit {
     pub epsilon: Bound,
     /// Whether they were found by taking all noise as Gaussian.
     pub through_mu: bool,
+    /// Who has seen it, where a task protects from members; nobody in particular where it protects from everyone.
+    pub seen_by: Vec<String>,
 }
 
 /// Runs the task `trials` times in each of two worlds. Nothing where nobody releases anything.
@@ -93,7 +95,17 @@ pub(super) fn audit(
         findings.add(Flaw::WholeRun, what);
     }
     let (agents, target) = (stage.problem.agents(), stage.names[target.index()].clone());
-    ControlFlow::Continue(Some(RunAudit { target, records: what, agents, releases, trials, epsilon, through_mu }))
+    let seen_by = Vec::new();
+    ControlFlow::Continue(Some(RunAudit {
+        target,
+        records: what,
+        agents,
+        releases,
+        trials,
+        epsilon,
+        through_mu,
+        seen_by,
+    }))
 }
 
 /// How much the outputs of a run speak for the inputs that it had, against others.

@@ -60,8 +60,14 @@ impl Altered {
         Altered { agent, features, labels }
     }
 
+    /// All of an agent's points replaced by one: where all of them are the unit.
+    pub fn whole(problem: &Problem, agent: PeerId, (x, y): (&[f64], f64)) -> Self {
+        let size = problem.data.size(agent);
+        Altered { agent, features: x.repeat(size), labels: vec![y; size] }
+    }
+
     /// The task with these points in the place of the agent's own.
-    fn applied_to(&self, loaded: &Loaded) -> Loaded {
+    pub fn applied_to(&self, loaded: &Loaded) -> Loaded {
         let own = &loaded.problem.data;
         let mut data = Dataset::new(own.dimension());
         for id in (0..loaded.problem.agents() as u32).map(PeerId) {

@@ -11,6 +11,7 @@ mod ring_histogram;
 pub mod admm;
 pub mod coordinate_descent;
 pub mod frank_wolfe;
+pub mod gopa;
 pub mod gossip;
 pub mod gosta;
 pub mod gosta_sync;
@@ -19,6 +20,7 @@ pub mod input_perturbation;
 pub mod local;
 pub mod model_propagation;
 pub mod muffliato;
+pub mod muffliato_sgd;
 pub mod pairs;
 pub mod polar_sgd;
 pub mod randomized_response;
@@ -35,6 +37,8 @@ use crate::error::Mistake;
 use crate::loaded::Loaded;
 use crate::task::{Description, Leaves, Yields};
 use sottovoce_algorithms::ConfigError;
+use sottovoce_algorithms::token::walk::{Sums, Walk};
+use sottovoce_algorithms::token::walk_sgd::WalkSgd;
 
 /// One line for each algorithm: the list, their names, and who builds which.
 macro_rules! table {
@@ -71,6 +75,8 @@ table! {
     walk,
     walk_sgd,
     muffliato,
+    muffliato_sgd,
+    gopa,
     gosta,
     gosta_sync,
     u2_gossip,
@@ -78,6 +84,23 @@ table! {
     hierarchical_auc,
     polar_sgd,
     two_party,
+}
+
+/// A token that walks, whatever its holders do.
+pub enum TokenWalk {
+    /// They add to it.
+    Sums(Walk<Sums>),
+    /// They take gradient steps.
+    Descent(WalkSgd),
+}
+
+/// The walk of a task that has one.
+pub fn token_walk(loaded: &Loaded) -> Option<Result<TokenWalk, Mistake>> {
+    match loaded.task.algorithm {
+        one if *one == walk::DESCRIPTION => Some(walk::walk(loaded).map(TokenWalk::Sums)),
+        one if *one == walk_sgd::DESCRIPTION => Some(walk_sgd::walk(loaded).map(TokenWalk::Descent)),
+        _ => None,
+    }
 }
 
 /// An algorithm's refusal of its parameters, as a mistake of the task.
@@ -106,7 +129,8 @@ pub fn markdown() -> String {
             Leaves::Updates => "yes: updates with noise",
             Leaves::NoisyData => "required: data with noise",
             Leaves::NoisyOnce => "yes: a contribution with noise, once",
-            Leaves::Token => "yes: with noise that members make for each other",
+            Leaves::Gradients => "yes: a gradient with noise, once for each step",
+            Leaves::Token | Leaves::MaskedSums => "yes: with noise that members make for each other",
             Leaves::Answers => "required: a randomized answer for each row",
             Leaves::Rows => "yes: a randomized answer for each row in its place",
             Leaves::Halves => "yes: answers of pairs, with noise inside their circuits, to the aggregator",

@@ -17,7 +17,7 @@ use toml::Value;
 /// The key of who makes noise.
 const NOISE: &str = "token.noise";
 /// The key of how long a holder waits for its successor.
-const TIMEOUT: &str = "token.timeout";
+pub(super) const TIMEOUT: &str = "token.timeout";
 
 /// Contributions of full range that a token surely holds beside its noise.
 const TOKEN_RANGES_MAX: u64 = 1 << 30;
@@ -25,7 +25,7 @@ const TOKEN_RANGES_MAX: u64 = 1 << 30;
 /// Reissues when a task does not say.
 const REISSUES_DEFAULT: u32 = 1;
 /// Seconds before a member is passed over when a task does not say: a guess.
-const TIMEOUT_DEFAULT: f64 = 10.0;
+pub(super) const TIMEOUT_DEFAULT: f64 = 10.0;
 
 /// What everybody may ask about it.
 pub const DESCRIPTION: Description = Description {
@@ -73,13 +73,21 @@ pub const DESCRIPTION: Description = Description {
     ..Description::PLAIN
 };
 
+/// What all tokens share: the section, and what happens to who is gone.
+#[rustfmt::skip]
+pub(super) const SHARED: [Key; 3] = [
+    key("token", Kind::Table, "all defaults", "Read when algorithm = \"ring\", \"walk\" or \"walk-sgd\"."),
+    key(REISSUES, Kind::Integer(0, 100), "1; 0 with colluders above 1 on a ring", "How many members in a row a holder may pass over when they are gone. On a ring with [privacy] 1 or 0, and 1 costs twice the budget, planned beforehand; without it any number, or with 0 none. Of a walk 1 or 0, whether anybody is; with [privacy] it is planned beforehand too, and contributions are kept some hops apart. At 0, or beyond it, the token waits for whoever has it."),
+    key(TIMEOUT, Kind::Number(ABOVE_0), "10", "After so many seconds (in the simulator: mean intervals between two wakes) without a word from its successor a holder passes it over, and after three times as many without word that the one after it has the token."),
+];
+
 #[rustfmt::skip]
 const KEYS: &[Key] = &[
-    key("token", Kind::Table, "all defaults", "Read when algorithm = \"ring\", \"walk\" or \"walk-sgd\"."),
+    SHARED[0],
     key(RELEASE, Kind::Choice(&["broadcast", "last"]), "`\"broadcast\"`", "Who learns the sum: everyone, for which the last holder adds noise unless its hop had some; or the last holder alone, who must not show it: `network` does not."),
     key(NOISE, Kind::Choice(&["one", "all"]), "`\"one\"`", "Who makes noise: one hop of every n - 1, or every hop a share of it; Gaussian noise only."),
-    key(REISSUES, Kind::Integer(0, 100), "1; 0 with colluders above 1", "How many members in a row a holder may pass over when they are gone. With [privacy] 1 or 0, and 1 costs twice the budget, planned beforehand; without it any number, or with 0 none. At 0, or beyond it, the token waits for whoever has it."),
-    key(TIMEOUT, Kind::Number(ABOVE_0), "10", "After so many seconds (in the simulator: mean intervals between two wakes) without a word from its successor a holder passes it over, and after three times as many without word that the one after it has the token."),
+    SHARED[1],
+    SHARED[2],
 ];
 
 fn observer(task: &Task, agents: usize) -> Observer {

@@ -1,11 +1,15 @@
 //! Sums, means and histograms by a token that walks over the complete graph (Cyffers and Bellet 2022): exact parts of a random sample of members, or private
 //! against other members.
 
+use super::ring::{SHARED, TIMEOUT, TIMEOUT_DEFAULT};
+use super::ring_histogram::REISSUES;
 use super::{Access, Visitor};
 use crate::error::Mistake;
 use crate::keys::{CHARGES_MAX, Key, Kind, key};
 use crate::loaded::Loaded;
-use crate::task::{Description, Leaves, Observer, Privacy, Refusal, Sizes, StatisticKind, Steps, Task, Unit, Yields};
+use crate::task::{
+    Description, Leaves, Observer, OwnKeys, Privacy, Refusal, Sizes, StatisticKind, Steps, Task, Trust, Unit, Yields,
+};
 use sottovoce_algorithms::Problem;
 use sottovoce_algorithms::token::ring::RingUnit;
 use sottovoce_algorithms::token::walk::{
@@ -13,7 +17,7 @@ use sottovoce_algorithms::token::walk::{
 };
 use sottovoce_core::PeerId;
 use sottovoce_privacy::calibrate::Uncalibrated;
-use sottovoce_privacy::network::{self, BadNetwork, Cycle, Iteration};
+use sottovoce_privacy::network::{self, BadNetwork, Cycle, Iteration, Reissued, Spacing};
 use sottovoce_privacy::{Plan, Track};
 use toml::Value;
 
@@ -33,10 +37,10 @@ pub const DESCRIPTION: Description = Description {
     everyone: true,
     in_hops: true,
     keys: KEYS,
-    own_defaults: |own| own.set(COUNT, own.get(COUNT).cloned().unwrap_or_else(|| 1.into())),
+    own_defaults,
     check,
     observer: |task, agents| observer(task, agents, Steps::Sums),
-    complete: |task, graph| complete(task, graph.agents()),
+    complete: |task, graph, _| complete(task, graph.agents()),
     deviation: |task, plan, problem| {
         let sizes = (0..problem.agents() as u32).map(|id| problem.data.size(PeerId(id)) as f64);
         let least = sizes.clone().fold(f64::INFINITY, f64::min);
@@ -51,8 +55,24 @@ pub const DESCRIPTION: Description = Description {
 
 #[rustfmt::skip]
 pub(super) const KEYS: &[Key] = &[
+    SHARED[0],
+    SHARED[1],
+    SHARED[2],
     key(COUNT, Kind::Integer(1, TOKENS_MAX as i64), "1", "walk, walk-sgd: how many tokens walk at once, each of them an equal part of run.hops, with an equal part of privacy.contributions, rounded up."),
 ];
+
+pub(super) fn own_defaults(own: &mut OwnKeys) {
+    own.set(COUNT, own.get(COUNT).cloned().unwrap_or_else(|| 1.into()));
+    own.set(TIMEOUT, own.number(TIMEOUT).unwrap_or(TIMEOUT_DEFAULT));
+}
+
+/// Whether who is gone is passed over: where a task does not say, wherever there is anything to pass.
+fn reissues(task: &Task, agents: usize) -> bool {
+    let (hops, _) = of_each(task, agents);
+    let asked = task.own.get(REISSUES).and_then(Value::as_integer);
+    let is_in_one_place = task.privacy.is_some_and(|privacy| privacy.trust == Trust::Curator);
+    asked.map_or(!is_in_one_place && Spacing::of(agents as u64, hops).is_some(), |asked| asked > 0)
+}
 
 /// How many tokens there are.
 pub(super) fn tokens(task: &Task) -> u32 {
@@ -85,10 +105,11 @@ pub(super) fn complete(task: &mut Task, agents: usize) {
 fn network(task: &Task, agents: usize, present: f64) -> Result<network::Walk, BadNetwork> {
     let (hops, contributions) = of_each(task, agents);
     let colluders = task.privacy.map_or(1, |privacy| privacy.colluders);
-    network::Walk::new(agents as u64, hops, contributions.into())?
+    let walk = network::Walk::new(agents as u64, hops, contributions.into())?
         .with_present(present)?
         .with_colluders(colluders.into())?
-        .with_tokens(tokens(task).into())
+        .with_tokens(tokens(task).into())?;
+    if reissues(task, agents) { walk.with_reissues() } else { Ok(walk) }
 }
 
 /// Against whom a walk protects.
@@ -105,12 +126,16 @@ pub(super) fn plan(task: &Task, privacy: &Privacy, problem: &Problem, steps: Ste
     let observer = observer(task, problem.agents(), steps);
     let Observer::Walk(walk, _) = observer else { return Err(Uncalibrated::OutOfReach) };
     let (epsilon, delta) = (privacy.epsilon, privacy.delta);
-    let noise = match steps {
-        Steps::Sums => Cycle::new(walk).noise_multiplier(epsilon, delta),
-        Steps::Contractions => Iteration::new(walk).noise_multiplier(epsilon, delta),
+    let noise = match (Reissued::new(walk), steps) {
+        (Some(reissued), _) => reissued.noise_multiplier(epsilon, delta),
+        (None, Steps::Sums) => Cycle::new(walk).noise_multiplier(epsilon, delta),
+        (None, Steps::Contractions) => Iteration::new(walk).noise_multiplier(epsilon, delta),
     };
     let event = privacy.event(noise.ok_or(Uncalibrated::OutOfReach)?);
-    let tracks = vec![(Track::Token, vec![event; (walk.contributions() * walk.tokens()) as usize])];
+    let most = (walk.contributions() * walk.tokens()) as usize;
+    let mut tracks = vec![(Track::Token, vec![event; most])];
+    // What may be seen whatever the path, because a token was issued again, is planned for each contribution: proofs/network-reissued.md.
+    tracks.extend(walk.spacing().map(|spacing| (Track::Reissues, vec![spacing.again(event); most])));
     let plan = Plan::with_tracks(tracks, epsilon, delta, &*observer.accountant(privacy.accountant));
     plan.map_err(|_| Uncalibrated::OutOfReach)
 }
@@ -126,6 +151,7 @@ pub(super) fn config(task: &Task, plan: Option<&Plan>, members: usize) -> WalkCo
         law: plan.and_then(|plan| plan.track(Track::Token).first().copied()),
         beyond: Beyond::Noise,
         track: Track::Token,
+        timeout: reissues(task, members).then(|| task.own.number(TIMEOUT).unwrap_or(TIMEOUT_DEFAULT)),
     }
 }
 
@@ -147,6 +173,11 @@ fn sums(task: &Task, columns: usize, members: usize) -> Result<Sums, BadSums> {
 
 /// What holds for every walk, whatever its holders do.
 pub(super) fn check_path(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
+    let asked = task.own.get(REISSUES).and_then(Value::as_integer).unwrap_or(0);
+    if asked > 1 {
+        let what = format!("token.reissues is {asked}; accepted for a walk: 1, whoever is gone is passed over, or 0");
+        return Some((REISSUES, what));
+    }
     let law = task.privacy.map(|privacy| privacy.event(1.0));
     let agents = sizes.map_or(1 << 20, |sizes| sizes.agents);
     if let Err(error) = (WalkConfig { law, ..config(task, None, agents) }).check() {
@@ -189,11 +220,14 @@ fn key_of(error: &BadWalk) -> &'static str {
         BadWalk::Tokens(_) => COUNT,
         BadWalk::Contributions => "privacy.contributions",
         BadWalk::Law => "privacy.mechanism",
+        BadWalk::Timeout(_) => TIMEOUT,
+        BadWalk::Short(_) => REISSUES,
         BadWalk::Members(_) | BadWalk::Loud(_) => "algorithm",
     }
 }
 
-pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
+/// The walk of a task whose plan is known.
+pub(super) fn walk(loaded: &Loaded) -> Result<Walk<Sums>, Mistake> {
     let (task, members) = (&loaded.task, loaded.names.len());
     let refused = |what: String| Mistake::file(&task.source, what);
     let config = config(task, loaded.plan.as_deref(), members);
@@ -207,6 +241,12 @@ pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output
         return Err(refused(what));
     }
     let sums = sums(task, loaded.problem.dimension(), members).map_err(|error| refused(error.to_string()))?;
-    let walk = Walk::new(config, sums).map_err(|error| refused(error.to_string()))?;
-    Ok(visitor.visit(&walk, Access { knows: Some(State::knows), ..Access::to_rows() }))
+    Walk::new(config, sums).map_err(|error| refused(error.to_string()))
+}
+
+pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
+    let walk = walk(loaded)?;
+    let (knows, passed_over) =
+        (Some(State::knows as fn(&State) -> bool), Some(State::passed_over as fn(&State) -> u32));
+    Ok(visitor.visit(&walk, Access { knows, passed_over, ..Access::to_rows() }))
 }

@@ -7,7 +7,7 @@ use crate::error::Mistake;
 use crate::loaded::Loaded;
 use crate::task::{Description, Leaves, Observer, Privacy, Refusal, Sizes, Steps, Task, Trust, Yields};
 use sottovoce_algorithms::token::walk::{Beyond, State, Walk, WalkConfig};
-use sottovoce_algorithms::token::walk_sgd::{BadGradient, Gradient, GradientConfig};
+use sottovoce_algorithms::token::walk_sgd::{BadGradient, Gradient, GradientConfig, WalkSgd};
 use sottovoce_algorithms::{Problem, Regularization};
 use sottovoce_privacy::calibrate::Uncalibrated;
 use sottovoce_privacy::network::Sampled;
@@ -23,7 +23,7 @@ pub const DESCRIPTION: Description = Description {
     in_hops: true,
     takes_steps: true,
     keys: walk::KEYS,
-    own_defaults: walk::DESCRIPTION.own_defaults,
+    own_defaults: walk::own_defaults,
     on_peers: Some(|task| match trust(task) {
         Trust::Curator => Some(
             "privacy.trust = \"curator\" puts everybody's data in one place, which no peer is; accepted for peers: \"network\", \"nobody\"",
@@ -32,7 +32,7 @@ pub const DESCRIPTION: Description = Description {
     }),
     check,
     observer,
-    complete: |task, graph| walk::complete(task, graph.agents()),
+    complete: |task, graph, _| walk::complete(task, graph.agents()),
     plan,
     ..Description::PLAIN
 };
@@ -82,11 +82,14 @@ fn config(task: &Task, plan: Option<&Plan>, members: usize) -> WalkConfig {
             WalkConfig { track: Track::Models, law: law(Track::Models), beyond: Beyond::Untouched, ..network }
         }
         // Whoever is drawn contributes, however often.
-        Trust::Curator => WalkConfig { track: Track::Models, law: law(Track::Models), contributions: None, ..network },
+        Trust::Curator => {
+            let (track, law) = (Track::Models, law(Track::Models));
+            WalkConfig { track, law, contributions: None, timeout: None, ..network }
+        }
     }
 }
 
-fn gradient(task: &Task, dimension: usize) -> Result<Gradient, BadGradient> {
+pub(super) fn gradient(task: &Task, dimension: usize) -> Result<Gradient, BadGradient> {
     Gradient::new(GradientConfig {
         dimension,
         loss: task.model.loss,
@@ -101,7 +104,8 @@ fn gradient(task: &Task, dimension: usize) -> Result<Gradient, BadGradient> {
     })
 }
 
-fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
+/// Refuses what has no gradient steps.
+pub(super) fn check_steps(task: &Task) -> Option<Refusal> {
     if task.model.regularization == Regularization::OneOverPoints {
         let what = "model.regularization is \"1/m\", and one model for all has no m; accepted: a number";
         return Some(("model.regularization", what.to_owned()));
@@ -114,6 +118,13 @@ fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
         };
         return Some((key, format!("{key}: {error}")));
     }
+    None
+}
+
+fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
+    if let Some(refusal) = check_steps(task) {
+        return Some(refusal);
+    }
     let colluding = task.privacy.filter(|privacy| privacy.trust != Trust::Network);
     if colluding.is_some_and(|privacy| privacy.colluders != 1 || privacy.present != 1.0) {
         let what = "privacy.colluders and privacy.present are about members who see the token; accepted with privacy.trust: neither";
@@ -122,11 +133,16 @@ fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
     check_path(task, sizes)
 }
 
-pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
+/// The walk of a task whose plan is known.
+pub(super) fn walk(loaded: &Loaded) -> Result<WalkSgd, Mistake> {
     let (task, members) = (&loaded.task, loaded.names.len());
     let refused = |what: String| Mistake::file(&task.source, what);
     let config = config(task, loaded.plan.as_deref(), members);
     let gradient = gradient(task, loaded.problem.dimension()).map_err(|error| refused(error.to_string()))?;
-    let walk = Walk::new(config, gradient).map_err(|error| refused(error.to_string()))?;
+    Walk::new(config, gradient).map_err(|error| refused(error.to_string()))
+}
+
+pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
+    let walk = walk(loaded)?;
     Ok(visitor.visit(&walk, Access { knows: Some(State::knows), ..Access::to_points() }))
 }

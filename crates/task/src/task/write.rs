@@ -145,7 +145,9 @@ impl Task {
                         ..privacy.config_of_statistic(self.algorithm)
                     },
                     true => privacy.config_of_statistic(self.algorithm),
-                    false if self.algorithm.leaves == Leaves::Token => privacy.config_of_token(self.algorithm),
+                    false if matches!(self.algorithm.leaves, Leaves::Token | Leaves::Gradients) => {
+                        privacy.config_of_token(self.algorithm)
+                    }
                     false if self.algorithm.yields == Yields::OneModel => privacy.config_of_one_model(),
                     false => privacy.config(learned),
                 })
@@ -253,16 +255,19 @@ fn digest(path: &InputFile) -> Result<String, Mistake> {
 impl Privacy {
     /// The section of a task that measures a statistic.
     fn config_of_statistic(&self, algorithm: &Description) -> PrivacyConfig {
-        let Description { by_pairs, in_hops, .. } = *algorithm;
+        let Description { by_pairs, in_hops, leaves, .. } = *algorithm;
+        let masked = leaves == Leaves::MaskedSums;
         PrivacyConfig {
             epsilon: Some(self.epsilon),
             delta: Some(self.delta),
             mechanism: Some(self.mechanism),
             unit: Some(self.unit),
-            colluders: Some(self.colluders),
+            colluders: (!masked).then_some(self.colluders),
             pairs: by_pairs.then_some(PairsConfig::Which(self.pairs)),
             contributions: self.contributions.filter(|_| in_hops),
-            present: in_hops.then_some(self.present),
+            present: (in_hops || masked).then_some(self.present),
+            honest: masked.then_some(self.honest),
+            neighbours: self.neighbours.filter(|_| masked),
             accountant: Some(self.accountant),
             noise: Some(self.noise),
             ..PrivacyConfig::default()
@@ -326,6 +331,10 @@ impl Privacy {
             pairs: None,
             contributions: None,
             present: None,
+            honest: None,
+            neighbours: None,
+            masks: None,
+            verify: None,
             trust: None,
         }
     }

@@ -14,28 +14,30 @@
 //!   does not pull an estimate towards zero.
 //! - **Several tokens** may walk at once, each as far and with a bound of its own; what they came to is put together by [`Movement::outcome`].
 //! - **The path is drawn from secret bits** (`cx.secret`), holder by holder: a coin that others know would tell them the path before they choose what to do.
-//!
-//! Letters are durable. A holder that is gone keeps the token until it is back.
+//! - **Who is gone is passed over** where there is a time-out ([`passing`]); else it keeps the token until it is back. Letters are durable.
 //!
 //! # Privacy
 //! Against members who know the token's path and see the token whenever they hold it, and are told the outcome (`Audience::OneMember`): every hop has noise of
 //! the law of one contribution, so that a contribution is hidden under the noise of all hops until an observer holds the token. See the
-//! accountants `Cycle` for sums and `Iteration` for contractions (`crates/privacy/src/account/network`).
+//! accountants `Cycle` for sums, `Iteration` for contractions, and `Reissued` where who is gone is passed over (`crates/privacy/src/account/network`).
 
 mod config;
 mod letter;
+pub mod passing;
 mod sums;
 
 pub use config::{BadWalk, Beyond, MEMBERS_MIN, TOKENS_MAX, WalkConfig};
 pub(super) use letter::{HEAD_BYTES, WEIGHT_MAX};
-pub use letter::{Token, WalkLetter};
+pub use letter::{Token, WalkLetter, Word};
 pub use sums::{BadSums, Goal, Sums, SumsConfig};
 
+use super::epoch::Epoch;
 use crate::saved;
+use passing::Hand;
 use serde::{Deserialize, Serialize};
 use sottovoce_core::wire::{NUMBER_MAX, Numbers};
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, PeerId, Peers, Reject};
-use sottovoce_privacy::{Event, Exhausted, Gate, Noise, Public, Receipt, Released};
+use sottovoce_privacy::{Event, Exhausted, Gate, Noise, Public, Receipt, Released, Track};
 
 /// After so many members who cannot be written to nobody can be.
 const SENDS_MAX: u64 = 1 << 20;
@@ -92,6 +94,8 @@ impl<'m> Moving<'_, 'm> {
 /// A token after its last hop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
+    /// Which of those that were issued.
+    pub epoch: Epoch,
     /// How often somebody has contributed.
     pub contributions: u64,
     /// How much that weighs in a mean.
@@ -142,7 +146,7 @@ impl<M: Movement> Walk<M> {
                 received.copy_from_slice(tau.into_inner());
                 continue;
             }
-            self.send(to, head, &tau, cx);
+            self.send(me, to, head, &tau, cx);
             break;
         }
         *cx.scratch = scratch;
@@ -158,7 +162,7 @@ impl<M: Movement> Walk<M> {
         mut look: impl FnMut(u64, &[f64]),
     ) -> Ended {
         let mut states: Vec<State> = gates.iter().map(|_| State::new(self)).collect();
-        let mut head = Head { number: 0, hop: 1, contributions: 0, weight: 0 };
+        let mut head = Head::first(0);
         let (mut values, mut moved) = (vec![0.0; self.movement.numbers()], vec![0.0; self.movement.numbers()]);
         while head.hop <= self.config.hops {
             let holder = draw();
@@ -168,7 +172,7 @@ impl<M: Movement> Walk<M> {
             look(head.hop, &values);
             head.hop += 1;
         }
-        Ended { contributions: head.contributions, weight: head.weight, values }
+        Ended { epoch: head.epoch, contributions: head.contributions, weight: head.weight, values }
     }
 
     /// One visit: the holder moves the token.
@@ -180,21 +184,22 @@ impl<M: Movement> Walk<M> {
         token: Moving<'_, 'm>,
         gate: &mut Gate,
     ) -> Released<&'m mut [f64]> {
-        let made = &mut me.made[head.number as usize];
-        let may = self.config.contributions.is_none_or(|most| *made < most);
+        let hand = &mut me.hands[head.number as usize];
+        let may = self.config.contributions.is_none_or(|most| hand.made < most);
         if !may && self.config.beyond == Beyond::Untouched {
             return token.untouched();
         }
         // PRIVACY: the contribution leaves under the noise of this hop and of all others until an observer holds the token; charged for the observer that
-        // the accountant names. Beyond the bound, and for who has nothing to tell, noise alone leaves: others rely on it.
-        let receipt = match may {
-            true => gate.charge(self.config.track, self.movement.sensitivity(), self.config.track.audience()).ok(),
-            false => None,
-        };
+        // the accountant names. Beyond the bound, too near to another one, and for who has nothing to tell, noise alone leaves: others rely on it. Where tokens may be
+        // issued again, what may be seen of it whatever the path is charged too: proofs/network-reissued.md.
+        let mut charge = |track: Track| gate.charge(track, self.movement.sensitivity(), track.audience()).ok();
+        let may = may && self.config.is_spaced(hand.last, head.hop);
+        let is_covered = may && (self.config.spacing().is_none() || charge(Track::Reissues).is_some());
+        let receipt = if is_covered { charge(self.config.track) } else { None };
         let contributes = receipt.is_some();
         let (tau, weight) = self.movement.step(receipt, data, self.config.law, gate, token);
         if contributes {
-            *made += 1;
+            (hand.made, hand.last) = (hand.made + 1, Some(head.hop));
             head.contributions += 1;
             head.weight = head.weight.saturating_add(weight).min(WEIGHT_MAX);
         }
@@ -207,13 +212,17 @@ impl<M: Movement> Walk<M> {
     }
 
     /// Sends the token to this member. Who has been gone for so long that no more is kept for it is passed over, and somebody else is drawn.
-    fn send(&self, mut to: PeerId, head: Head, tau: &Released<&mut [f64]>, cx: &mut Cx<'_>) {
+    fn send(&self, me: &mut State, mut to: PeerId, head: Head, tau: &Released<&mut [f64]>, cx: &mut Cx<'_>) {
         let letter = || head.with(tau.as_ref().map(|values| &**values), WalkLetter::Token);
         let mut tries = 0u64;
         while to == cx.me || cx.outbox.send_durable(to, letter()).is_err() {
             to = self.draw(cx);
             tries += 1;
             assert!(tries < SENDS_MAX, "nobody can be written to");
+        }
+        if self.config.timeout.is_some() {
+            let values = tau.as_ref().map(|values| values.to_vec()).into_inner();
+            self.keep(me, head, values, to, cx);
         }
     }
 
@@ -230,7 +239,7 @@ impl<M: Movement> Walk<M> {
     /// Whether a token is one that a member could have sent.
     fn check(&self, head: &Head, values: &[f64], hops: std::ops::RangeInclusive<u64>) -> Result<(), Reject> {
         let counts = head.contributions <= self.config.hops && head.weight <= WEIGHT_MAX;
-        if head.number >= self.config.tokens || !hops.contains(&head.hop) || !counts {
+        if head.number >= self.config.tokens || !hops.contains(&head.hop) || !counts || !self.is_epoch(head.epoch) {
             Err(Reject::Malformed)
         } else if values.iter().all(|&value| self.movement.holds(value)) {
             Ok(())
@@ -241,15 +250,21 @@ impl<M: Movement> Walk<M> {
 }
 
 /// What is public about a token.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Head {
     number: u32,
+    epoch: Epoch,
     hop: u64,
     contributions: u64,
     weight: u64,
 }
 
 impl Head {
+    /// Of a token before its first hop.
+    fn first(number: u32) -> Head {
+        Head { number, epoch: Epoch::default(), hop: 1, contributions: 0, weight: 0 }
+    }
+
     /// A letter with these values.
     fn with<'a>(
         self,
@@ -258,8 +273,8 @@ impl Head {
     ) -> Released<WalkLetter<'a>> {
         // PRIVACY: hops, contributions and weights follow from the path and from public numbers of rows.
         values.with_public(Public::declare((self, letter)), |(head, letter), values| {
-            let Head { number, hop, contributions, weight } = head;
-            letter(Token { number, hop, contributions, weight, values: Numbers::Plain(values) })
+            let Head { number, epoch, hop, contributions, weight } = head;
+            letter(Token { number, epoch, hop, contributions, weight, values: Numbers::Plain(values) })
         })
     }
 }
@@ -267,18 +282,21 @@ impl Head {
 /// What an agent remembers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// By token: contributions.
-    made: Vec<u32>,
+    /// By token: what it did with it.
+    hands: Vec<Hand>,
     /// By token: what it came to.
     ended: Vec<Option<Ended>>,
     /// What all tokens together came to; zero before it is known.
     outcome: Vec<f64>,
+    /// Whether an alarm is set.
+    is_watched: bool,
 }
 
 impl State {
     fn new<M: Movement>(walk: &Walk<M>) -> State {
         let tokens = walk.config.tokens as usize;
-        State { made: vec![0; tokens], ended: vec![None; tokens], outcome: vec![0.0; walk.movement.outcome_len()] }
+        let outcome = vec![0.0; walk.movement.outcome_len()];
+        State { hands: vec![Hand::default(); tokens], ended: vec![None; tokens], outcome, is_watched: false }
     }
 
     /// Whether it knows what all tokens came to.
@@ -288,7 +306,7 @@ impl State {
 
     /// How often it has contributed.
     pub fn contributions(&self) -> u32 {
-        self.made.iter().sum()
+        self.hands.iter().map(|hand| hand.made).sum()
     }
 
     /// What the tokens came to that it knows of.
@@ -296,9 +314,15 @@ impl State {
         self.ended.iter().flatten()
     }
 
+    /// How often tokens were issued again before they came to what it knows.
+    pub fn passed_over(&self) -> u32 {
+        self.ended().map(|ended| ended.epoch.count).sum()
+    }
+
     fn learns<M: Movement>(&mut self, walk: &Walk<M>, head: Head, values: &[f64]) {
-        let Head { number, contributions, weight, .. } = head;
-        self.ended[number as usize] = Some(Ended { contributions, weight, values: values.to_vec() });
+        let Head { number, epoch, contributions, weight, .. } = head;
+        self.ended[number as usize] = Some(Ended { epoch, contributions, weight, values: values.to_vec() });
+        self.hands[number as usize].forget();
         self.conclude(walk);
     }
 
@@ -331,21 +355,22 @@ impl<M: Movement> Algorithm for Walk<M> {
         let mut me = State::new(self);
         if cx.me == PeerId(0) {
             for number in 0..self.config.tokens {
-                let (head, to) = (Head { number, hop: 1, contributions: 0, weight: 0 }, self.draw(cx));
+                let (head, to) = (Head::first(number), self.draw(cx));
                 cx.scratch.clear();
                 cx.scratch.resize(self.movement.numbers(), 0.0);
                 if to == cx.me {
                     self.hold(&mut me, data, head, cx);
                 } else {
-                    self.send(to, head, &Released::zeroed(&mut vec![0.0; self.movement.numbers()]), cx);
+                    self.send(&mut me, to, head, &Released::zeroed(&mut vec![0.0; self.movement.numbers()]), cx);
                 }
             }
         }
         Ok(me)
     }
 
-    /// Nobody is waited for.
-    fn on_wake(&self, _: &mut State, _: M::Data<'_>, _: &mut Cx<'_>) -> Result<Activity, Exhausted> {
+    /// The time-out: nobody has said that a token is safe.
+    fn on_wake(&self, me: &mut State, data: M::Data<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
+        self.ring(me, data, cx);
         Ok(Activity { moved: 0.0 })
     }
 
@@ -353,33 +378,35 @@ impl<M: Movement> Algorithm for Walk<M> {
         &self,
         me: &mut State,
         data: M::Data<'_>,
-        _: PeerId,
+        from: PeerId,
         letter: WalkLetter<'_>,
         cx: &mut Cx<'_>,
     ) -> Result<(), Reject> {
-        let (token, is_outcome) = match letter {
-            WalkLetter::Token(token) => (token, false),
-            WalkLetter::Outcome(token) => (token, true),
+        let (token, hops) = match letter {
+            WalkLetter::Token(token) => (token, 1..=self.config.hops),
+            WalkLetter::Outcome(token) => (token, self.config.hops + 1..=self.config.hops + 1),
+            WalkLetter::Taken(word) => return self.on_word(me, from, word, true, cx),
+            WalkLetter::Passed(word) => return self.on_word(me, from, word, false, cx),
         };
-        let Token { number, hop, contributions, weight, values } = token;
-        let head = Head { number, hop, contributions, weight };
+        let Token { number, epoch, hop, contributions, weight, values } = token;
+        let head = Head { number, epoch, hop, contributions, weight };
         cx.scratch.resize(self.movement.numbers(), 0.0);
         values.copy_to(cx.scratch)?;
-        let (first, last) =
-            if is_outcome { (self.config.hops + 1, self.config.hops + 1) } else { (1, self.config.hops) };
-        self.check(&head, cx.scratch, first..=last)?;
-        if me.ended[number as usize].is_some() {
-            return Err(Reject::OutOfTurn);
-        }
-        match is_outcome {
-            true => me.learns(self, head, cx.scratch),
-            false => self.hold(me, data, head, cx),
+        self.check(&head, cx.scratch, hops)?;
+        let known = me.ended[number as usize].as_ref().map(|ended| ended.epoch);
+        match letter {
+            WalkLetter::Outcome(_) if known.is_none_or(|known| known < epoch) => me.learns(self, head, cx.scratch),
+            WalkLetter::Token(_) if self.config.timeout.is_some() => self.on_token(me, data, from, head, cx),
+            WalkLetter::Token(_) if known.is_none() => self.hold(me, data, head, cx),
+            // What is known already says nothing where tokens may be issued again.
+            _ if self.config.timeout.is_some() => {}
+            _ => return Err(Reject::OutOfTurn),
         }
         Ok(())
     }
 
     fn is_done(&self, me: &State) -> bool {
-        me.knows()
+        me.knows() && me.hands.iter().all(Hand::is_free)
     }
 
     fn save(&self, me: &State, out: &mut Vec<u8>) {
@@ -397,9 +424,11 @@ impl<M: Movement> Algorithm for Walk<M> {
         // The path goes over all members.
         saved::expect_same(neighbours)?;
         let tokens = self.config.tokens as usize;
-        saved::check(me.made.len() == tokens && me.ended.len() == tokens)?;
+        saved::check(me.hands.len() == tokens && me.ended.len() == tokens)?;
+        saved::check((0..).zip(&me.hands).all(|(number, hand)| self.is_hand(number, hand)))?;
         let fine = |ended: &Ended| {
-            let head = Head { number: 0, hop: 1, contributions: ended.contributions, weight: ended.weight };
+            let Ended { epoch, contributions, weight, .. } = *ended;
+            let head = Head { number: 0, epoch, hop: 1, contributions, weight };
             saved::is_vector(&ended.values, self.movement.numbers()) && self.check(&head, &ended.values, 1..=1).is_ok()
         };
         saved::check(me.ended.iter().flatten().all(fine))?;
@@ -418,3 +447,6 @@ impl<M: Movement> Algorithm for Walk<M> {
 pub(super) fn is_number(value: f64) -> bool {
     value.abs() <= NUMBER_MAX
 }
+
+#[cfg(test)]
+mod tests;

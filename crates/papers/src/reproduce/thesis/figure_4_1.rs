@@ -124,6 +124,7 @@ impl Method {
             law: (sigma > 0.0).then_some(Event::Gaussian { noise_multiplier: sigma / (2.0 * clip) }),
             beyond: if is_local { Beyond::Untouched } else { Beyond::Noise },
             track: Track::Models,
+            timeout: None,
         }
     }
 }

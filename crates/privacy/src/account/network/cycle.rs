@@ -259,7 +259,16 @@ mod tests {
         for (agents, colluders, hops) in [(3, 1, 8), (5, 1, 9), (4, 2, 8), (7, 1, 8)] {
             for contributions in [1, 2, 3, 5, hops] {
                 for told_outcome in [true, false] {
-                    let walk = Walk { agents, hops, contributions, colluders, present: 1.0, told_outcome, tokens: 1 };
+                    let walk = Walk {
+                        agents,
+                        hops,
+                        contributions,
+                        colluders,
+                        present: 1.0,
+                        told_outcome,
+                        tokens: 1,
+                        reissued: false,
+                    };
                     let accountant = Cycle::new(walk);
                     for (lambda, truth) in LAMBDAS.into_iter().zip(every_path(&walk).map(libm::log)) {
                         let found = accountant.log_moment(lambda);

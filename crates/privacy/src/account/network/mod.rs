@@ -6,6 +6,7 @@
 //! | [`Cycle`] | a token that holders only add to: sums | proven, and below [`Iteration`] |
 //! | [`GraphWalk`] | as [`Iteration`], on any graph: one value for each pair | proven |
 //! | [`GraphPairs`] | the same for all pairs at once, by Renyi divergences | proven, and above [`GraphWalk`] for most pairs |
+//! | [`Reissued`] | as [`Iteration`], where the token may be issued again past a member that is gone | proven |
 //! | [`Ring`] | a sum that goes round a ring | proven |
 //! | [`Clones`] | the histogram of a ring, by amplification by shuffling | proven |
 //! | [`Gossip`] | noise once, then averaging over any graph: one value for each pair | exact |
@@ -15,7 +16,7 @@
 //! | [`paper`] | the closed forms of the papers | not certified: as checks, and to compare with |
 //!
 //! Each value owns the public facts that it needs and names its [`Observer`]. Proofs: `proofs/network-iteration.md`,
-//! `proofs/network-cycle.md`, `proofs/graph-walk.md`, `proofs/clones.md`, `proofs/gossip.md`, `proofs/sampled.md`, `proofs/network-paper.md`.
+//! `proofs/network-cycle.md`, `proofs/network-reissued.md`, `proofs/graph-walk.md`, `proofs/clones.md`, `proofs/gossip.md`, `proofs/sampled.md`, `proofs/network-paper.md`.
 
 mod clones;
 mod convert;
@@ -26,9 +27,11 @@ mod graph;
 mod graph_walk;
 mod iteration;
 pub mod paper;
+mod reissued;
 mod ring;
 mod sampled;
 mod series;
+mod spacing;
 mod staircase;
 #[cfg(test)]
 mod testing;
@@ -40,7 +43,9 @@ pub use estimate::{Estimate, PathMixture};
 pub use graph::{Gossip, GossipPairs, PAIRS_EDGES_MAX, PAIRS_MEMBERS_MAX, PaperGossip, WorstAndMean};
 pub use graph_walk::{GraphPairs, GraphWalk};
 pub use iteration::Iteration;
+pub use reissued::Reissued;
 pub use ring::{BadRing, Ring, RingBy, Shares, reissue_law};
 pub use sampled::Sampled;
+pub use spacing::Spacing;
 pub use staircase::staircase;
 pub use walk::{BadNetwork, Observer, Walk};

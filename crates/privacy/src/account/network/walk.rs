@@ -1,6 +1,7 @@
 //! A walk of a token over the complete graph, what is public about it, and whom its guarantees are against.
 
 use super::series::{Circle, Counted};
+use super::spacing::Spacing;
 use crate::{Audience, Event, Ledger};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -64,6 +65,7 @@ pub struct Walk {
     pub(super) present: f64,
     pub(super) told_outcome: bool,
     pub(super) tokens: u64,
+    pub(super) reissued: bool,
 }
 
 impl Walk {
@@ -77,7 +79,16 @@ impl Walk {
         at_least("number of members", agents, 3, "at least 3: with two the other one sees every contribution")?;
         at_least("number of hops", hops, 1, "at least 1")?;
         at_least("number of contributions", contributions, 1, "at least 1: without a bound there is no guarantee")?;
-        Ok(Walk { agents, hops, contributions, colluders: 1, present: 1.0, told_outcome: true, tokens: 1 })
+        Ok(Walk {
+            agents,
+            hops,
+            contributions,
+            colluders: 1,
+            present: 1.0,
+            told_outcome: true,
+            tokens: 1,
+            reissued: false,
+        })
     }
 
     /// The same against so many members who pool what they see.
@@ -111,6 +122,23 @@ impl Walk {
             0 => Err(BadNetwork::OutOfRange { what: "number of tokens", value: 0.0, accepted: "at least 1" }),
             _ => Ok(Walk { tokens, ..self }),
         }
+    }
+
+    /// The same with tokens that may be issued again, past members that are gone, where contributions are spaced for that:
+    /// [`Reissued`](super::Reissued).
+    pub fn with_reissues(self) -> Result<Self, BadNetwork> {
+        match Spacing::of(self.agents, self.hops) {
+            Some(_) => Ok(Walk { reissued: true, ..self }),
+            None => {
+                let (what, accepted) = ("number of hops", "at least 2 where tokens may be issued again");
+                Err(BadNetwork::OutOfRange { what, value: self.hops as f64, accepted })
+            }
+        }
+    }
+
+    /// How contributions are spaced where tokens may be issued again.
+    pub fn spacing(&self) -> Option<Spacing> {
+        Spacing::of(self.agents, self.hops).filter(|_| self.reissued)
     }
 
     fn checked(self) -> Result<Self, BadNetwork> {

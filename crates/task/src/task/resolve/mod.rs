@@ -75,7 +75,7 @@ pub(super) fn resolve(
         Some(privacy) if statistic.is_some() => {
             Some(statistic::privacy(privacy, algorithm, &data, statistic.as_ref(), algorithms, lines)?)
         }
-        Some(privacy) if algorithm.leaves == Leaves::Token => {
+        Some(privacy) if matches!(algorithm.leaves, Leaves::Token | Leaves::Gradients) => {
             Some(privacy::of_token(privacy, tolerance, (algorithm, &data, &graph, &model), lines)?)
         }
         Some(privacy) => {

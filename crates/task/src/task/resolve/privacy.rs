@@ -1,7 +1,7 @@
 //! What `[privacy]` says, and what would not be private.
 
 use super::super::check::Lines;
-use super::super::config::{self, HomeConfig, LossConfig, LossesConfig, PrivacyConfig, WarmConfig};
+use super::super::config::{self, HomeConfig, LossConfig, LossesConfig, PairsConfig, PrivacyConfig, WarmConfig};
 use super::super::{
     AccountantName, Data, Description, GraphSource, GraphTask, Home, Leaves, Losses, Mechanism, Model, NoiseKind,
     Normalize, Pairs, Privacy, Schedule, Trust, Unit, Warm, Yields,
@@ -36,12 +36,16 @@ pub(super) fn resolve(
         (config.pairs.is_some(), "privacy.pairs"),
         (config.contributions.is_some(), "privacy.contributions"),
         (config.present.is_some(), "privacy.present"),
+        (config.honest.is_some(), "privacy.honest"),
+        (config.neighbours.is_some(), "privacy.neighbours"),
+        (config.masks.is_some(), "privacy.masks"),
+        (config.verify.is_some(), "privacy.verify"),
         (config.trust.is_some(), "privacy.trust"),
     ];
     for (given, key) in about_members {
         if given {
             let what = format!(
-                "{key} is for statistics and tokens; models are protected against everyone, and by record; accepted: no {key}"
+                "{key} is for statistics, tokens and sums; models are protected against everyone, and by record; accepted: no {key}"
             );
             return refuse(key, what);
         }
@@ -120,6 +124,8 @@ pub(super) fn resolve(
         pairs: Pairs::Worst,
         contributions: None,
         present: 1.0,
+        honest: 1.0,
+        neighbours: None,
         trust: Trust::Network,
         clip,
         updates: config.updates.unwrap_or(UPDATES_DEFAULT),
@@ -132,7 +138,7 @@ pub(super) fn resolve(
     })
 }
 
-/// Resolves the section of a task whose agents learn by a token, and refuses what would not be private.
+/// Resolves the section of a task whose agents learn one model for all by gradient steps, and refuses what would not be private.
 pub(super) fn of_token(
     config: PrivacyConfig,
     tolerance: bool,
@@ -149,11 +155,20 @@ pub(super) fn of_token(
         );
         return refuse("privacy.unit", what);
     }
+    let pairs = match config.pairs {
+        Some(PairsConfig::Which(pairs)) => pairs,
+        None => Pairs::Worst,
+        Some(PairsConfig::Meetings(_)) => {
+            let what =
+                format!("privacy.pairs: nobody meets others by {}; accepted: \"worst\", \"mean\"", algorithm.name);
+            return refuse("privacy.pairs", what);
+        }
+    };
     let epsilon = required(config.epsilon, "privacy.epsilon", lines)?;
     let delta = required(config.delta, "privacy.delta", lines)?;
     let mechanism = config.mechanism.unwrap_or(Mechanism::Gaussian);
     if delta == 0.0 || mechanism != Mechanism::Gaussian {
-        let what = "noise that adds up along a walk is Gaussian, and has no guarantee without a delta; accepted: mechanism = \"gaussian\" with a \
+        let what = "noise that adds up with that of others is Gaussian, and has no guarantee without a delta; accepted: mechanism = \"gaussian\" with a \
                     delta above 0 and well below 1 / agents";
         return refuse(if delta == 0.0 { "privacy.delta" } else { "privacy.mechanism" }, what.to_owned());
     }
@@ -178,9 +193,11 @@ pub(super) fn of_token(
         mechanism,
         unit: Unit::Agent,
         colluders: config.colluders.unwrap_or(1),
-        pairs: Pairs::Worst,
+        pairs,
         contributions: config.contributions,
         present: config.present.unwrap_or(1.0),
+        honest: 1.0,
+        neighbours: None,
         trust: config.trust.unwrap_or(Trust::Network),
         clip,
         updates: 1,
@@ -200,13 +217,18 @@ fn refuse_of_own_models(config: &PrivacyConfig, algorithm: &Description, lines: 
         (config.schedule.is_some(), "privacy.schedule"),
         (config.warm.is_some(), "privacy.warm"),
         (config.losses.is_some(), "privacy.losses"),
-        (config.pairs.is_some(), "privacy.pairs"),
+        (config.pairs.is_some() && !algorithm.by_pairs, "privacy.pairs"),
         (config.home.is_some(), "privacy.home"),
+        (config.honest.is_some(), "privacy.honest"),
+        (config.neighbours.is_some(), "privacy.neighbours"),
+        (config.masks.is_some(), "privacy.masks"),
+        (config.verify.is_some(), "privacy.verify"),
     ];
     match about_others.into_iter().find(|(given, _)| *given) {
         None => Ok(()),
         Some((_, key)) => {
-            let what = format!("{key} is about models of agents' own; accepted with {}: no {key}", algorithm.name);
+            let what =
+                format!("{key} is about models of agents' own, or sums; accepted with {}: no {key}", algorithm.name);
             Err(lines.mistake(key, what))
         }
     }

@@ -7,7 +7,7 @@ use crate::{Audience, Charge, Event};
 
 /// A walk with any probabilities of small denominators, also where everyone else observes.
 fn small(agents: u64, colluders: u64, hops: u64, contributions: u64) -> Walk {
-    Walk { agents, hops, contributions, colluders, present: 1.0, told_outcome: true, tokens: 1 }
+    Walk { agents, hops, contributions, colluders, present: 1.0, told_outcome: true, tokens: 1, reissued: false }
 }
 
 const LAMBDAS: [f64; 3] = [0.1, 1.0, 2.5];
