@@ -178,7 +178,9 @@ fn no_edges_and_no_points() {
     assert_eq!(stems(&pictures), ALL);
     assert!(pictures[5].caption.contains("no two of them are joined"));
     let open = Report { edges: Vec::new(), everyone: true, ..small() };
-    assert!(open.pictures()[5].caption.contains("no lines are drawn") && !open.pictures()[5].caption.contains("joined"));
+    assert!(
+        open.pictures()[5].caption.contains("no lines are drawn") && !open.pictures()[5].caption.contains("joined")
+    );
 }
 
 #[test]

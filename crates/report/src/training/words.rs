@@ -100,7 +100,8 @@ fn without_scores(report: &Report) -> String {
     let mut objectives = samples.iter().filter_map(|s| finite(s.objective));
     let (wakes, vectors) = samples.last().map_or((0, 0), |s| (s.wakes, s.vectors_sent));
     // Where letters alone make agents act, nobody wakes.
-    let effort = if wakes == 0 { format!("with {} vectors", count(vectors)) } else { format!("in {} wakes", count(wakes)) };
+    let effort =
+        if wakes == 0 { format!("with {} vectors", count(vectors)) } else { format!("in {} wakes", count(wakes)) };
     match (objectives.next(), objectives.next_back()) {
         (Some(first), Some(last)) => format!(
             "{agents} brought the objective from {} to {} {effort}; without test data there is no score.",
