@@ -296,3 +296,88 @@ fn whoever_is_killed_the_sum_is_exactly_that_of_those_who_finished() {
     let (members, killed, runs) = if std::env::var_os("SOTTOVOCE_SOAK").is_some() { (50, 10, 20) } else { (8, 2, 3) };
     (0..runs).for_each(|seed| killed_at_random(members, killed, seed));
 }
+
+const LEARN: &str = "name = \"together\"\nalgorithm = \"federated-averaging\"\n[data]\ntrain = \"points.csv\"\nnormalize = \"l2\"\n[model]\nstep = 2.0\n[run]\nrounds = 12\n";
+
+/// Members with ten points each of two features, of unit length, labelled by a line that is the same for all.
+fn points(members: u32) -> Vec<Vec<([f64; 2], f64)>> {
+    let mut coin = Coin::new(3, 3, 3);
+    let mut point = || {
+        let angle: f64 = 6.2 * coin.unit();
+        let x = [angle.cos(), angle.sin()];
+        (x, if x[0] + 0.5 * x[1] > 0.0 { 1.0 } else { -1.0 })
+    };
+    (0..members).map(|_| (0..10).map(|_| point()).collect()).collect()
+}
+
+fn write_points(place: &Path, points: &[Vec<([f64; 2], f64)>]) {
+    let row = |k: usize, (x, y): &([f64; 2], f64)| format!("m{k:02},{y},{},{}\n", x[0], x[1]);
+    let rows: String =
+        points.iter().enumerate().flat_map(|(k, own)| own.iter().map(move |point| row(k, point))).collect();
+    write(place, "points.csv", &format!("agent,label,a,b\n{rows}"));
+}
+
+fn model(place: &Path, run: &str) -> Vec<f64> {
+    let text = read(place, &format!("{run}/model.csv"));
+    let line = text.lines().nth(1).expect("a model");
+    line.split(',').map(|number| number.parse().expect("a number")).collect()
+}
+
+/// With one local step it is gradient descent on the mean of everybody's losses; between processes too.
+#[test]
+fn federated_averaging_descends_on_the_mean_loss_and_is_private_by_agent() {
+    let place = support::folder();
+    let place = place.path();
+    let points = points(40);
+    write_points(place, &points);
+    write(place, "task.toml", LEARN);
+    let exact = json(place, "train task.toml --out exact");
+    assert!(exact["accuracy"].is_null() || exact["epsilon"] == "infinity", "{exact}");
+    let descend = |points: &[Vec<([f64; 2], f64)>]| {
+        let mut theta = [0.0f64; 2];
+        for _ in 0..12 {
+            let mut gradient = [0.0; 2];
+            for (x, y) in points.iter().flatten() {
+                let slope = -y / (1.0 + (y * (x[0] * theta[0] + x[1] * theta[1])).exp());
+                (0..2).for_each(|k| gradient[k] += slope * x[k] / (10.0 * points.len() as f64));
+            }
+            (0..2).for_each(|k| theta[k] -= 2.0 * gradient[k]);
+        }
+        theta
+    };
+    assert!(support::distance(&model(place, "exact"), &descend(&points)) < 1e-7, "{:?}", model(place, "exact"));
+    write(place, "private.toml", &format!("{LEARN}[privacy]\nepsilon = 4\ndelta = 1e-5\nclip = 0.5\nhonest = 0.9\n"));
+    let private = json(place, "train private.toml --out private");
+    let number = |key: &str| private[key].as_f64().unwrap_or_else(|| panic!("{key}: {private}"));
+    assert!(number("epsilon") <= 4.0 && number("epsilon") > 3.9, "{private}");
+    assert_eq!(
+        (&private["unit"], &private["observer"]),
+        (&"agent".into(), &"everyone and up to 4 colluding members".into())
+    );
+    let ledger = read(place, "private/ledger.jsonl");
+    assert!(
+        ledger.lines().skip(1).all(|line| line.contains("\"coalition\"") && line.contains("\"count\":12")),
+        "{ledger}"
+    );
+    let found = model(place, "private");
+    assert!(found[0] > 0.0 && support::distance(&found, &descend(&points)) > 1e-3, "{found:?}");
+    let resolved = json(place, "train private/task.toml --out resolved");
+    assert_eq!(resolved["digest"], private["digest"], "the task as resolved is the same task");
+
+    for (task, says) in [
+        (LEARN.replace("step = 2.0", "step = 2.0\nradius = 1"), "accepted: no model.radius"),
+        (LEARN.replace("step = 2.0", "step = 2.0\nloss = \"hinge\""), "accepted: logistic"),
+        (LEARN.replace("step = 2.0\n", ""), "model.step is missing"),
+        (format!("{LEARN}[privacy]\nepsilon = 4\ndelta = 1e-5\nunit = \"record\"\n"), "accepted: unit = \"agent\""),
+        (format!("{LEARN}[privacy]\nepsilon = 4\ndelta = 1e-5\ntrust = \"curator\"\n"), "no privacy.trust"),
+        (format!("{LEARN}[privacy]\nepsilon = 4\ndelta = 1e-5\nneighbours = 1\n"), "accepted: more privacy.neighbours"),
+    ] {
+        write(place, "wrong.toml", &task);
+        let said = refused(place, "train wrong.toml --out wrong");
+        assert!(said.contains(says), "{says}: {said}");
+    }
+    let few = &points[..5];
+    write_points(place, few);
+    let _ = json(place, "network task.toml --out told --interval 0.05 --time-limit 80");
+    assert!(support::distance(&model(place, "told"), &descend(few)) < 1e-7, "{:?}", model(place, "told"));
+}

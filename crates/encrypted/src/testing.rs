@@ -48,6 +48,7 @@ pub fn small_gopa(agents: u32, columns: u32) -> Gopa {
         range: Bounds { low: -1.0, high: 1.0 },
         unit: RingUnit::Record,
         goal: Goal::Mean,
+        learns: None,
         noise: None,
         timeout: 5.0,
     };

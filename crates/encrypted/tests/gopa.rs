@@ -27,6 +27,7 @@ fn config(members: u32, noise: Option<f64>) -> GopaConfig {
         range: Bounds { low: -1.0, high: 3.0 },
         unit: RingUnit::Record,
         goal: Goal::Sum,
+        learns: None,
         noise,
         timeout: 5.0,
     }
@@ -213,7 +214,7 @@ impl<'g> Town<'g> {
     fn contributed(&self, id: u32) -> Vec<i64> {
         match self.gates[id as usize].noise() {
             Simulated::Recording(noise) => noise.releases()[0].output.iter().map(|&value| value as i64).collect(),
-            _ => self.gopa.contribution(observed(&self.rows[id as usize])).0,
+            _ => self.gopa.contribution(observed(&self.rows[id as usize]), &[]).0,
         }
     }
 
@@ -506,7 +507,7 @@ fn data_with_the_same_honest_sum_are_seen_alike_but_for_what_one_pad_hides() {
             gopa.save(&town.states[id], &mut bytes);
             bytes
         });
-        (town.wire, [1, 2].map(|id| gopa.contribution(observed(&rows[id])).0[0]), known)
+        (town.wire, [1, 2].map(|id| gopa.contribution(observed(&rows[id]), &[]).0[0]), known)
     });
     let [(wire, before, known), (other, after, known_too)] = wires;
     assert!(known == known_too, "a coalition of all others knows the same in both worlds, to the bit");
@@ -572,61 +573,4 @@ fn damaged_states_never_panic() {
         gopa.resume(&bytes, Neighbours::Changed, data, cx).is_err()
     });
     assert!(changed, "other members than those it enrolled with");
-}
-
-/// The noise of the sum is that of the plan, for n_H - 1 members; the empirical variance is the formula's.
-#[test]
-fn shares_of_noise_make_up_what_was_charged_for() {
-    let config = GopaConfig { finishing: 8, others: 5, columns: 2, ..config(10, Some(NOISE)) };
-    let gopa = Gopa::new(config).expect("good parameters");
-    let promised = NOISE * gopa.sensitivity();
-    assert!(gopa.share() * 5f64.sqrt() >= promised && gopa.share() * 5f64.sqrt() < promised * (1.0 + 1e-9));
-    assert!((gopa.sensitivity() - 4.0 * 2f64.sqrt()).abs() < 1e-5);
-    // Ten shares in each of two numbers.
-    assert!((gopa.deviation(100) - gopa.share() * 20f64.sqrt()).abs() < 1e-9 * promised);
-    let runs = 40_000;
-    let mut square = 0.0;
-    let mut noise = Exact::seeded(3, 0);
-    for _ in 0..runs {
-        let mut shares = [0i64; 10];
-        sottovoce_privacy::Noise::perturb_integers(&mut noise, &mut shares);
-        let sum = gopa.value(to_ring(shares.iter().sum()));
-        square += sum * sum / f64::from(runs);
-    }
-    // Four standard errors of a variance: 4 sqrt(2 / 40000) = 2.8%.
-    let formula = gopa.deviation(100) * gopa.deviation(100) / 2.0;
-    assert!((square / formula - 1.0).abs() < 0.03, "{square} {formula}");
-}
-
-/// What replacing a row moves, and all of a member, is at most the sensitivity, whatever the statistic; and contributions add up to it.
-#[test]
-fn contributions_move_by_no_more_than_the_sensitivity() {
-    let goals = [(Goal::Sum, 2), (Goal::Mean, 2), (Goal::Histogram { bins: 5 }, 1)];
-    let mut coin = Coin::new(5, 5, 5);
-    for ((goal, columns), unit) in
-        goals.into_iter().flat_map(|goal| [(goal, RingUnit::Record), (goal, RingUnit::Agent)])
-    {
-        let gopa = Gopa::new(GopaConfig { goal, columns, unit, ..config(8, Some(NOISE)) }).expect("good parameters");
-        let mut farthest = 0.0f64;
-        for _ in 0..2_000 {
-            let mut row =
-                || (0..columns).map(|_| [-9.0, 9.0, 4.0 * coin.unit() - 1.0][coin.below(3)]).collect::<Vec<f64>>();
-            let (first, mut second) = ([row(), row()].concat(), Vec::new());
-            second.extend(row());
-            second.extend(if unit == RingUnit::Record { first[columns as usize..].to_vec() } else { row() });
-            let of = |values: &[f64]| {
-                let labels = &values[..values.len() / columns as usize];
-                let points = Points { dimension: columns as usize, features: values, labels };
-                gopa.contribution(Observations { points, bounds: None })
-            };
-            let ((a, weight), (b, _)) = (of(&first), of(&second));
-            assert_eq!(weight, if unit == RingUnit::Record { 2 } else { 1 });
-            let apart = a.iter().zip(&b).map(|(a, b)| gopa.value(to_ring(a - b)));
-            farthest = farthest.max(apart.map(|apart| apart * apart).sum::<f64>().sqrt());
-        }
-        assert!(
-            farthest <= gopa.sensitivity() && farthest > 0.99 * gopa.sensitivity(),
-            "{goal:?} {unit:?}: {farthest}"
-        );
-    }
 }

@@ -55,6 +55,7 @@ fn gopa(timeout: f64, noise: Option<f64>) -> Masked {
         range: Bounds { low: 0.0, high: f64::from(16u32.pow(MEMBERS - 1)) },
         unit: RingUnit::Record,
         goal: Goal::Sum,
+        learns: None,
         noise,
         timeout,
     };
@@ -226,6 +227,7 @@ fn the_others_have_their_sum_without_a_member_that_is_gone_for_good() {
     for gone in 1..MEMBERS as usize {
         for when in [0, 1, 2, 3, 5] {
             let mut world = World::new(&gopa, &problem, None, &[], 3 + when);
+            world.facts = Some(facts);
             (0..2 + when).for_each(|_| world.round());
             world.kill(gone, Tail::Cached);
             world.peers[gone].down = u32::MAX;

@@ -53,6 +53,7 @@ fn sums(case: &str, members: u32, columns: u32, json: bool) {
         range: Bounds { low: 0.0, high: 1.0 },
         unit: RingUnit::Record,
         goal: Goal::Mean,
+        learns: None,
         noise: Some(4.0),
         timeout: 100.0,
     };

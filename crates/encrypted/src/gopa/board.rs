@@ -289,6 +289,7 @@ impl Gopa {
         board.asked.clear();
         board.pads.clear();
         board.shares.clear();
+        board.complete = 0;
         board.round += 1;
         if board.round < self.config.rounds {
             self.wait(board, Phase::Publishing, cx);

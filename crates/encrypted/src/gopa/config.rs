@@ -1,5 +1,6 @@
 //! The hyper-parameters of a sum under pads, and what follows from them.
 
+use super::LocalSteps;
 use sottovoce_algorithms::token::ring::RingUnit;
 use sottovoce_algorithms::token::walk::Goal;
 use sottovoce_algorithms::{Bounds, Observations};
@@ -16,6 +17,9 @@ const STEPS_MAX: f64 = (1u64 << 61) as f64;
 
 /// Steps of a range, where there is no noise to say how fine the grid must be.
 const STEPS_WITHOUT_NOISE: f64 = (1u64 << 30) as f64;
+
+/// The same of updates of models, which are far shorter than their bound.
+const STEPS_OF_MODELS: f64 = (1u64 << 44) as f64;
 
 /// The hyper-parameters, the same for all agents.
 ///
@@ -54,6 +58,8 @@ pub struct GopaConfig {
     pub unit: RingUnit,
     /// What is computed of the sum.
     pub goal: Goal,
+    /// Where sums learn one model: what a member contributes then, for `columns` features.
+    pub learns: Option<LocalSteps>,
     /// The standard deviation of the noise of the sum over its sensitivity; none without privacy.
     pub noise: Option<f64>,
     /// After this time without a word from a member the board goes on without it.
@@ -71,6 +77,9 @@ impl GopaConfig {
 
     /// The bounds of one row's part of a number that is summed: a count moves by one.
     fn part(&self) -> Bounds {
+        if let Some(LocalSteps { clip, .. }) = self.learns {
+            return Bounds { low: -clip, high: clip };
+        }
         match self.goal {
             Goal::Histogram { .. } => Bounds { low: 0.0, high: 1.0 },
             Goal::Mean | Goal::Sum => self.range,
@@ -79,6 +88,9 @@ impl GopaConfig {
 
     /// How far a contribution can move before it is rounded, in the L2 norm: the range in each column; of a histogram one count falls and another rises.
     fn reach(&self) -> f64 {
+        if let Some(steps) = self.learns {
+            return steps.reach();
+        }
         match self.goal {
             Goal::Histogram { .. } => std::f64::consts::SQRT_2.next_up(),
             Goal::Mean | Goal::Sum => {
@@ -134,6 +146,7 @@ impl Gopa {
             (columns > 0 && columns < 1 << 20, "a number of columns"),
             (!matches!(config.goal, Goal::Histogram { bins } if bins < 2 || columns != 1), "bins of a histogram"),
             (config.board.0 < members, "a board that is no member"),
+            (config.learns.is_none_or(|steps| steps.are_usable()), "local steps, their clip or their regularization"),
         ] {
             if !fits {
                 return Err(BadGopa::OutOfRange(what));
@@ -173,8 +186,12 @@ impl Gopa {
         self.config.noise.map_or(0.0, |_| self.grid.step() * f64::from(1u32 << DEVIATION_LOG2))
     }
 
-    /// What a member contributes, in steps of the grid, and how much it weighs in a mean.
-    pub fn contribution(&self, observations: Observations<'_>) -> (Vec<i64>, u64) {
+    /// What a member contributes, in steps of the grid, and how much it weighs in a mean. Where sums learn a model, it is what is known of it.
+    pub fn contribution(&self, observations: Observations<'_>, known: &[f64]) -> (Vec<i64>, u64) {
+        if let Some(steps) = self.config.learns {
+            let update = steps.update(observations.points, known);
+            return (update.into_iter().map(|value| self.grid.nearest(value).unwrap_or(0)).collect(), 1);
+        }
         let range = self.config.range;
         let observations = Observations { bounds: Some(range), ..observations };
         let rows = observations.points.len() as u64;
@@ -212,6 +229,9 @@ impl Gopa {
 
     /// What the sums of some rounds, of this weight together, say of the statistic.
     pub(super) fn estimate(&self, sums: &[f64], weight: u64, rounds: u32) -> Vec<f64> {
+        if self.config.learns.is_some() {
+            return sums.to_vec();
+        }
         let over = match self.config.goal {
             Goal::Sum | Goal::Histogram { .. } => f64::from(rounds.max(1)),
             Goal::Mean => weight.max(1) as f64,
@@ -246,7 +266,10 @@ fn largest(range: Bounds) -> f64 {
 /// large for its own grid.
 fn step(config: &GopaConfig) -> Option<f64> {
     let part = config.part();
-    let Some(noise) = config.noise else { return Some((part.high - part.low) / STEPS_WITHOUT_NOISE) };
+    let Some(noise) = config.noise else {
+        let steps = if config.learns.is_some() { STEPS_OF_MODELS } else { STEPS_WITHOUT_NOISE };
+        return Some((part.high - part.low) / steps);
+    };
     // step 2^24 sqrt(h) = noise (reach + step sqrt(d)), up.
     let steps = f64::from(1u32 << DEVIATION_LOG2) * f64::from(config.others).sqrt();
     let rounding = noise * f64::from(config.numbers()).sqrt();
@@ -272,6 +295,7 @@ mod tests {
             range: Bounds { low: -1.0, high: 3.0 },
             unit: RingUnit::Record,
             goal: Goal::Sum,
+            learns: None,
             noise: Some(3.0),
             timeout: 5.0,
         };

@@ -115,7 +115,9 @@ impl Gopa {
                 if sum.len() != self.config.numbers() as usize {
                     return Err(Reject::WrongDimension);
                 }
-                let values = sum.iter().map(|bytes| self.value(u64::from_le_bytes(*bytes)));
+                // A model moves by the mean of its updates.
+                let over = if self.config.learns.is_some() { f64::from(finished.max(1)) } else { 1.0 };
+                let values = sum.iter().map(|bytes| self.value(u64::from_le_bytes(*bytes)) / over);
                 me.totals.iter_mut().zip(values).for_each(|(total, value)| *total += value);
                 me.weight = me.weight.saturating_add(weight);
                 me.missing = me.missing.saturating_add(self.config.members.saturating_sub(finished));
@@ -203,7 +205,7 @@ impl Gopa {
                 shares.push((*id, sealed.map_err(|_| Reject::Malformed)?));
             }
         }
-        let (mut values, weight) = self.contribution(observations);
+        let (mut values, weight) = self.contribution(observations, &me.totals);
         // PRIVACY: charged for one contribution to a sum whose noise `others` honest members make, this one among them, against everyone and a coalition. What leaves
         // is under this member's own mask and its pads: crates/privacy/proofs/gopa.md.
         let receipt = cx.gate.contribute(Track::Sums, self.sensitivity(), Audience::Coalition, &mut values)?;

@@ -27,11 +27,13 @@
 mod board;
 mod config;
 mod letter;
+mod local_steps;
 mod member;
 
 pub use board::Phase;
 pub use config::{BadGopa, Gopa, GopaConfig, MEMBERS_MIN};
 pub use letter::{GopaLetter, Keyed};
+pub use local_steps::LocalSteps;
 
 use board::Board;
 use member::Member;
@@ -60,6 +62,11 @@ impl State {
     /// How many sums it knows.
     pub fn sums(&self) -> u32 {
         self.member.sums
+    }
+
+    /// How many rounds the model that it knows has been through.
+    pub fn rounds(&self) -> u64 {
+        self.member.sums.into()
     }
 
     /// How many contributions the sums that it knows miss, because their members had gone.

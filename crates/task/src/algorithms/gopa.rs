@@ -7,9 +7,9 @@ use crate::loaded::Loaded;
 use crate::task::{
     Description, Detail, Details, Leaves, Observer, Privacy, Refusal, Sizes, StatisticKind, Task, Unit, Yields,
 };
-use sottovoce_algorithms::Problem;
 use sottovoce_algorithms::token::ring::RingUnit;
 use sottovoce_algorithms::token::walk::Goal;
+use sottovoce_algorithms::{Bounds, Problem};
 use sottovoce_core::PeerId;
 use sottovoce_encrypted::gopa::{BadGopa, Gopa, GopaConfig, MEMBERS_MIN, State};
 use sottovoce_privacy::gopa::{self, theorem};
@@ -21,6 +21,8 @@ const TIMEOUT: &str = "gopa.timeout";
 const BOARD: &str = "roles.board";
 /// Seconds before the board goes on without a member when a task does not say: a guess.
 const TIMEOUT_DEFAULT: f64 = 30.0;
+/// The most numbers of a model that is summed; the accountant takes it for all.
+pub(super) const OF_MODELS_MAX: u32 = 1 << 16;
 /// Others that each member picks where there is nothing to prove.
 const NEIGHBOURS_WITHOUT_PRIVACY: u32 = 10;
 
@@ -68,11 +70,11 @@ pub const DESCRIPTION: Description = Description {
 };
 
 #[rustfmt::skip]
-const KEYS: &[Key] = &[
-    key("gopa", Kind::Table, "all defaults", "Read when algorithm = \"gopa\"."),
+pub(super) const KEYS: &[Key] = &[
+    key("gopa", Kind::Table, "all defaults", "Read when algorithm = \"gopa\" or \"federated-averaging\"."),
     key(TIMEOUT, Kind::Number(ABOVE_0), "30", "After so many seconds (in the simulator: mean intervals between two wakes) without a word from a member the board goes on without it."),
     key("roles", Kind::Table, "all defaults", "Who does what others do not."),
-    key(BOARD, Kind::Text, "the first agent", "gopa: who keeps what members publish and adds it up. It is a member too, and everyone waits for it."),
+    key(BOARD, Kind::Text, "the first agent", "gopa, federated-averaging: who keeps what members publish and adds it up. It is a member too, and everyone waits for it."),
 ];
 
 /// floor((1 - honest) n) members that collude, and ceil(present n) that finish; what numbers round is in favour of whoever is protected.
@@ -85,7 +87,7 @@ fn facts(privacy: &Privacy, agents: usize) -> (u32, u32) {
 
 /// How many numbers are summed, of rows with so many columns.
 fn numbers(task: &Task) -> u32 {
-    let Some(statistic) = &task.statistic else { return 1 };
+    let Some(statistic) = &task.statistic else { return OF_MODELS_MAX };
     match statistic.kind {
         StatisticKind::Histogram => statistic.bins.unwrap_or(1),
         _ => statistic.columns.as_ref().map_or(1, Vec::len) as u32,
@@ -123,9 +125,8 @@ fn weight(task: &Task, problem: &Problem) -> u64 {
     if unit(task) == RingUnit::Record { rows() } else { problem.agents() as u64 }
 }
 
-/// The sum of a task whose plan is known; none where it has no bounds or no guarantee.
-fn config(task: &Task, plan: Option<&Plan>, members: usize, columns: usize) -> Option<GopaConfig> {
-    let statistic = task.statistic.as_ref()?;
+/// Who takes part, and in which way, in a task whose plan is known; none where there is no guarantee. What is summed is for the caller to say.
+pub(super) fn protocol(task: &Task, plan: Option<&Plan>, members: usize) -> Option<GopaConfig> {
     let members = u32::try_from(members).ok()?;
     let (finishing, others, neighbours, threshold) = match task.privacy {
         Some(privacy) => {
@@ -146,20 +147,41 @@ fn config(task: &Task, plan: Option<&Plan>, members: usize, columns: usize) -> O
         threshold,
         rounds: task.run.rounds.unwrap_or(1),
         board: PeerId(0),
-        columns: columns as u32,
-        range: statistic.range?,
+        columns: 1,
+        range: Bounds { low: 0.0, high: 1.0 },
         unit: unit(task),
-        goal: match statistic.kind {
-            StatisticKind::Mean => Goal::Mean,
-            StatisticKind::Histogram => Goal::Histogram { bins: statistic.bins.unwrap_or(0) },
-            _ => Goal::Sum,
-        },
+        goal: Goal::Sum,
+        learns: None,
         noise: match plan.and_then(|plan| plan.track(Track::Sums).first()) {
             Some(Event::Gaussian { noise_multiplier }) => Some(*noise_multiplier),
             _ => None,
         },
         timeout: task.own.number(TIMEOUT).unwrap_or(TIMEOUT_DEFAULT),
     })
+}
+
+/// The sum of a task whose plan is known; none where it has no bounds or no guarantee.
+fn config(task: &Task, plan: Option<&Plan>, members: usize, columns: usize) -> Option<GopaConfig> {
+    let statistic = task.statistic.as_ref()?;
+    Some(GopaConfig {
+        columns: columns as u32,
+        range: statistic.range?,
+        goal: match statistic.kind {
+            StatisticKind::Mean => Goal::Mean,
+            StatisticKind::Histogram => Goal::Histogram { bins: statistic.bins.unwrap_or(0) },
+            _ => Goal::Sum,
+        },
+        ..protocol(task, plan, members)?
+    })
+}
+
+/// Refuses too few members, and what cannot be promised to so many.
+pub(super) fn check_members(task: &Task, agents: usize) -> Option<Refusal> {
+    if agents < MEMBERS_MIN as usize {
+        return Some(("algorithm", BadGopa::Members(agents as u32).to_string()));
+    }
+    let refused = task.privacy.and_then(|privacy| account(task, &privacy, agents).err());
+    refused.map(|error| ("privacy", format!("privacy: {error}")))
 }
 
 fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
@@ -175,12 +197,8 @@ fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
             format!("a histogram is of one column, and there are {columns}; accepted: statistic.columns = one name");
         return Some(("statistic.columns", what));
     }
-    if agents < MEMBERS_MIN as usize {
-        return Some(("algorithm", BadGopa::Members(agents as u32).to_string()));
-    }
-    let refused = task.privacy.and_then(|privacy| account(task, &privacy, agents).err());
-    if let Some(error) = refused {
-        return Some(("privacy", format!("privacy: {error}")));
+    if let Some(refusal) = check_members(task, agents) {
+        return Some(refusal);
     }
     // Noise is the plan's, and looked at when the sum is built.
     let error = Gopa::new(config(task, None, agents, columns)?).err()?;
@@ -250,19 +268,24 @@ fn board(loaded: &Loaded) -> Result<PeerId, Mistake> {
     }
 }
 
-pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
+/// The protocol of a loaded task, with its board; refused where a sum could overflow.
+pub(super) fn built(loaded: &Loaded, config: Option<GopaConfig>) -> Result<Gopa, Mistake> {
     let mistake = |what: String| Mistake::file(&loaded.task.source, what);
-    let problem = &loaded.problem;
-    let config = config(&loaded.task, loaded.plan.as_deref(), loaded.names.len(), problem.dimension());
     let config = config.ok_or_else(|| mistake(BadGopa::Members(loaded.names.len() as u32).to_string()))?;
     let gopa = Gopa::new(GopaConfig { board: board(loaded)?, ..config }).map_err(|error| mistake(error.to_string()))?;
-    let rows = problem.data.largest() as u64;
+    let rows = loaded.problem.data.largest() as u64;
     if !gopa.holds(rows) {
         let what = format!(
             "a sum of {rows} rows of each member could overflow on so fine a grid; accepted: fewer rows, a smaller range, or a smaller epsilon"
         );
         return Err(mistake(what));
     }
+    Ok(gopa)
+}
+
+pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
+    let config = config(&loaded.task, loaded.plan.as_deref(), loaded.names.len(), loaded.problem.dimension());
+    let gopa = built(loaded, config)?;
     let (knows, passed_over) = (Some(State::knows as fn(&State) -> bool), Some(State::missing as fn(&State) -> u32));
     Ok(visitor.visit(&gopa, Access { knows, passed_over, ..Access::to_rows() }))
 }

@@ -10,6 +10,7 @@ mod ring_histogram;
 
 pub mod admm;
 pub mod coordinate_descent;
+pub mod federated_averaging;
 pub mod frank_wolfe;
 pub mod gopa;
 pub mod gossip;
@@ -77,6 +78,7 @@ table! {
     muffliato,
     muffliato_sgd,
     gopa,
+    federated_averaging,
     gosta,
     gosta_sync,
     u2_gossip,

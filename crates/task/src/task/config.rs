@@ -105,6 +105,7 @@ config! {
         constant: f64,
         step: f64,
         radius: f64,
+        local_steps: u32,
         points_max: u64,
         start: Start,
     }

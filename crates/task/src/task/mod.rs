@@ -205,6 +205,8 @@ pub struct Model {
     pub step: Option<f64>,
     /// The norm that such a model is brought back to.
     pub radius: Option<f64>,
+    /// How many steps a member takes in a round, where updates are summed.
+    pub local_steps: Option<u32>,
 }
 
 /// How long, and with which clock.

@@ -92,6 +92,7 @@ impl Task {
                 points_max: self.model.points_max,
                 step: self.model.step,
                 radius: self.model.radius,
+                local_steps: self.model.local_steps,
                 start: match self.model.start {
                     _ if !personal => None,
                     _ if self.privacy.is_some_and(|privacy| privacy.warm.is_some()) => Some(Start::Warm),
@@ -145,7 +146,9 @@ impl Task {
                         ..privacy.config_of_statistic(self.algorithm)
                     },
                     true => privacy.config_of_statistic(self.algorithm),
-                    false if matches!(self.algorithm.leaves, Leaves::Token | Leaves::Gradients) => {
+                    false
+                        if matches!(self.algorithm.leaves, Leaves::Token | Leaves::Gradients | Leaves::MaskedSums) =>
+                    {
                         privacy.config_of_token(self.algorithm)
                     }
                     false if self.algorithm.yields == Yields::OneModel => privacy.config_of_one_model(),
@@ -277,7 +280,8 @@ impl Privacy {
     /// The section of a task whose agents learn by a token.
     fn config_of_token(&self, algorithm: &Description) -> PrivacyConfig {
         let config = self.config_of_statistic(algorithm);
-        PrivacyConfig { clip: Some(self.clip), trust: Some(self.trust), ..config }
+        let trust = (algorithm.leaves != Leaves::MaskedSums).then_some(self.trust);
+        PrivacyConfig { clip: Some(self.clip), trust, ..config }
     }
 
     /// The section of a task whose agents learn one model, by releases for everyone.

@@ -6,7 +6,7 @@ use super::super::{
     AccountantName, Data, Description, GraphSource, GraphTask, Home, Leaves, Losses, Mechanism, Model, NoiseKind,
     Normalize, Pairs, Privacy, Schedule, Trust, Unit, Warm, Yields,
 };
-use super::required;
+use super::{required, statistic};
 use crate::error::Mistake;
 use sottovoce_algorithms::Loss;
 use sottovoce_algorithms::personal::descent::WarmStart;
@@ -148,6 +148,10 @@ pub(super) fn of_token(
     let (algorithm, data, graph, model) = task;
     let refuse = |key: &str, what: String| Err(lines.mistake(key, what));
     refuse_of_own_models(&config, algorithm, lines)?;
+    let masked = algorithm.leaves == Leaves::MaskedSums;
+    if masked {
+        statistic::check_masks(&config, lines)?;
+    }
     if config.unit.is_some_and(|unit| unit != Unit::Agent) {
         let what = format!(
             "privacy.unit: {} protects all of a member's data together, each of its records with them; accepted: unit = \"agent\"",
@@ -172,7 +176,7 @@ pub(super) fn of_token(
                     delta above 0 and well below 1 / agents";
         return refuse(if delta == 0.0 { "privacy.delta" } else { "privacy.mechanism" }, what.to_owned());
     }
-    let Some(bound) = data.feature_bound else {
+    let Some(bound) = data.feature_bound.or(config.clip.filter(|_| masked)) else {
         let what = "a private task needs a public bound on the features, for its largest step; accepted: data.normalize = \"l2\" (or \"l1\"), or \
                     data.feature-bound = a bound that is known without looking at the data";
         return refuse("privacy", what.to_owned());
@@ -185,7 +189,10 @@ pub(super) fn of_token(
                         norm of one example's gradient, chosen without the private data";
             return refuse("privacy", what.to_owned());
         }
-        (None, _) => reach(bound, model.intercept, mechanism, data.normalize),
+        (None, _) => {
+            let steps = model.local_steps.map_or(1.0, |steps| f64::from(steps) * model.step.unwrap_or(1.0));
+            steps * reach(bound, model.intercept, mechanism, data.normalize)
+        }
     };
     Ok(Privacy {
         epsilon,
@@ -196,8 +203,8 @@ pub(super) fn of_token(
         pairs,
         contributions: config.contributions,
         present: config.present.unwrap_or(1.0),
-        honest: 1.0,
-        neighbours: None,
+        honest: config.honest.unwrap_or(1.0),
+        neighbours: config.neighbours,
         trust: config.trust.unwrap_or(Trust::Network),
         clip,
         updates: 1,
@@ -212,6 +219,7 @@ pub(super) fn of_token(
 
 /// Refuses what is about models that agents have for themselves, where all learn one.
 fn refuse_of_own_models(config: &PrivacyConfig, algorithm: &Description, lines: &Lines<'_>) -> Result<(), Mistake> {
+    let masked = algorithm.leaves == Leaves::MaskedSums;
     let about_others = [
         (config.updates.is_some(), "privacy.updates"),
         (config.schedule.is_some(), "privacy.schedule"),
@@ -219,16 +227,20 @@ fn refuse_of_own_models(config: &PrivacyConfig, algorithm: &Description, lines: 
         (config.losses.is_some(), "privacy.losses"),
         (config.pairs.is_some() && !algorithm.by_pairs, "privacy.pairs"),
         (config.home.is_some(), "privacy.home"),
-        (config.honest.is_some(), "privacy.honest"),
-        (config.neighbours.is_some(), "privacy.neighbours"),
-        (config.masks.is_some(), "privacy.masks"),
-        (config.verify.is_some(), "privacy.verify"),
+        (config.honest.is_some() && !masked, "privacy.honest"),
+        (config.neighbours.is_some() && !masked, "privacy.neighbours"),
+        (config.masks.is_some() && !masked, "privacy.masks"),
+        (config.verify.is_some() && !masked, "privacy.verify"),
+        (config.contributions.is_some() && masked, "privacy.contributions"),
+        (config.trust.is_some() && masked, "privacy.trust"),
     ];
     match about_others.into_iter().find(|(given, _)| *given) {
         None => Ok(()),
         Some((_, key)) => {
-            let what =
-                format!("{key} is about models of agents' own, or sums; accepted with {}: no {key}", algorithm.name);
+            let what = format!(
+                "{key} is about models of agents' own, sums or tokens; accepted with {}: no {key}",
+                algorithm.name
+            );
             Err(lines.mistake(key, what))
         }
     }
