@@ -214,15 +214,15 @@ fn an_audit_measures_what_one_server_learns() {
     let (place, _) = place(4);
     let place = place.path();
     let loud =
-        task(4).replace("noise-bound = 0.02", "noise-bound = 2").replace("weight-bound = 4", "weight-bound = 30");
+        task(4).replace("noise-bound = 0.02", "noise-bound = 100").replace("weight-bound = 4", "weight-bound = 30");
     write(place, "task.toml", &loud);
     let found = json(place, "audit task.toml");
     let number =
         |found: &serde_json::Value, key: String| found[&*key].as_f64().unwrap_or_else(|| panic!("{key}: {found}"));
     let cosines = [1, 10, 100, 1000].map(|rounds| number(&found, format!("cosine_{rounds}")));
-    assert!(cosines[0] < 0.95 && cosines[3] > 0.99 && cosines[3] > cosines[1], "{cosines:?}");
+    assert!(cosines[0] < 0.9 && cosines[3] > 0.95 && cosines[3] > cosines[1], "{cosines:?}");
     let areas = [1, 10, 100].map(|rounds| number(&found, format!("membership_auc_{rounds}")));
-    assert!(areas[0] < 0.9 && areas[2] > areas[0], "{areas:?}");
+    assert!(areas[0] < 0.6 && areas.iter().all(|area| *area < 0.7), "blurred: {areas:?}");
     assert_eq!((&found["epsilon"], &found["audience"]), (&"infinity".into(), &"servers".into()));
     let said = done(place, "audit task.toml");
     assert!(said.contains("NOT differential privacy") && said.contains("audience: the servers"), "{said}");
@@ -230,7 +230,7 @@ fn an_audit_measures_what_one_server_learns() {
     write(
         place,
         "bare.toml",
-        &loud.replace("noise-bound = 2", "noise-bound = 0").replace("weight-bound = 30", "weight-bound = 3"),
+        &loud.replace("noise-bound = 100", "noise-bound = 0").replace("weight-bound = 30", "weight-bound = 3"),
     );
     let bare = json(place, "audit bare.toml");
     for key in ["cosine_upload", "cosine_1", "cosine_1000", "membership_auc_1", "membership_auc_100"] {

@@ -64,6 +64,8 @@ pub struct Report {
     pub edges: Vec<(u32, u32, f64)>,
     /// What is known of the agents, where the graph was learned.
     pub learned: Option<LearnedGraph>,
+    /// Whether the task says by itself who writes to whom, so that there is no graph to draw.
+    pub everyone: bool,
     /// Whether messages differ so much in size that bits are worth a picture.
     pub in_bits: bool,
     /// One row per algorithm, in the order of the table.

@@ -38,6 +38,7 @@ fn small() -> Report {
         agents: (0..10).map(|i| agent(i, 0.7, if i == 3 { 0.6 } else { 0.9 })).collect(),
         edges: (0..10).map(|i| (i, (i + 1) % 10, 0.1 * f64::from(i + 1))).collect(),
         learned: None,
+        everyone: false,
         in_bits: false,
         table: vec![row("model propagation"), row("coordinate descent")],
         origins: Origins {
@@ -176,6 +177,9 @@ fn no_edges_and_no_points() {
     let (pictures, _) = check(&report);
     assert_eq!(stems(&pictures), ALL);
     assert!(pictures[5].caption.contains("no two of them are joined"));
+    let open = Report { edges: Vec::new(), everyone: true, ..small() };
+    let caption = &plots(&open)[5].caption;
+    assert!(caption.contains("no lines are drawn") && !caption.contains("joined"), "{caption}");
 }
 
 #[test]

@@ -48,6 +48,7 @@ pub(super) fn of_told(
             true => Vec::new(),
             false => told.graph.unwrap_or(&facts.graph).edges().map(|(a, b, weight)| (a.0, b.0, weight)).collect(),
         },
+        everyone: facts.algorithm.everyone,
         learned: told.graph.map(|graph| learned_graph(facts, graph)),
         in_bits: told.graph.is_some() || told.bits.is_some(),
         table: vec![Row {

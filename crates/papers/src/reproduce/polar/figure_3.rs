@@ -41,6 +41,13 @@ impl Reading {
             Reading::Iteration => "iteration",
         }
     }
+
+    fn in_words(self) -> &'static str {
+        match self {
+            Reading::Iteration => "an iteration",
+            _ => "a block",
+        }
+    }
 }
 
 /// What is run: a reading, Delta and a seed.
@@ -181,8 +188,8 @@ fn claims(parameters: &Parameters, of: Of<'_, '_>) -> Vec<Claim> {
         claims.push(Claim::new(
             &id("converges"),
             &format!(
-                "All come to the minimum, weights over a {}: within 1e-3 where servers have averaged",
-                reading.name()
+                "All come to the minimum, weights over {}: within 1e-3 where servers have averaged",
+                reading.in_words()
             ),
             "converge in function value for each Δ",
             ends.iter().map(|end| format!("{end:.1e}")).collect::<Vec<_>>().join(", "),

@@ -135,7 +135,7 @@ pub fn run(bench: &mut Bench<'_>) -> Result<ExperimentOutcome, Halt> {
         ),
         Claim::new(
             "weights-amplify-noise",
-            "Weights that differ and vectors cost more on top of noise than they hide",
+            "On top of noise, weights that differ and vectors bring the outcome farther from the minimum",
             "not in the paper",
             format!("{:.1} times as far with both", gap(last, true).mean / noisy.mean),
             gap(last, true).mean / noisy.mean,
