@@ -91,7 +91,7 @@ impl Circle {
     /// The variance of a window's noise, in units of that of one noise.
     fn variance(&self, window: &Window) -> f64 {
         let others = self.loaded.problem.agents() - 1;
-        let is_noisy = |hop: &usize| (*hop - 1) % others == 0;
+        let is_noisy = |hop: &usize| (*hop - 1).is_multiple_of(others);
         let told = f64::from(u8::from(window.is_told));
         match self.shares {
             Shares::One => window.hops.clone().filter(is_noisy).count() as f64 + told,
