@@ -18,6 +18,7 @@ mod ring;
 mod runs;
 mod stage;
 mod token;
+mod views;
 
 use crate::private;
 use crate::train::Halt;
