@@ -37,7 +37,8 @@ fn main() -> ExitCode {
         ["mutants", ref chosen @ ..] => in_a_copy("mutants", |root, target| mutants::run(root, target, chosen)),
         ["walk-through"] => in_a_copy("walk-through", walk_through::run),
         ["bench"] => {
-            let wakes = ["bench", "--package", "sottovoce-sim", "--bench", "wake", "--bench", "graph"];
+            let wakes =
+                ["bench", "--package", "sottovoce-sim", "--bench", "wake", "--bench", "graph", "--bench", "polar"];
             let pairs = ["bench", "--package", "sottovoce-crypto", "--bench", "two_party"];
             run("bench of wakes", &mut cargo(&wakes)) & run("bench of two-party computation", &mut cargo(&pairs))
         }

@@ -20,8 +20,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("net", &["core", "privacy"]),
     ("task", &["core", "privacy", "algorithms", "encrypted", "sim"]),
     ("report", &[]),
-    ("run", &["task", "report", "core", "privacy", "algorithms", "sim"]),
-    ("papers", &["run", "task", "report", "core", "privacy", "algorithms", "sim"]),
+    ("run", &["task", "report", "core", "privacy", "algorithms", "encrypted", "sim"]),
+    ("papers", &["run", "task", "report", "core", "privacy", "algorithms", "encrypted", "sim"]),
     ("cli", &["papers", "run", "task", "report", "net", "core", "privacy"]),
     ("fuzz", &["core", "privacy", "crypto", "algorithms", "encrypted", "net"]),
 ];

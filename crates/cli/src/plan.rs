@@ -70,6 +70,7 @@ fn tell(
     let planned = |by: AccountantName| outlook.planned.get(by.name()).map(|&epsilon| bound_or_infinity(epsilon.into()));
     rows.extend(AccountantName::ALL.iter().map(|by| vec![by.name().to_owned(), planned(*by).unwrap_or_default()]));
     screen::table(&rows)?;
+    details(outlook)?;
     let Some(clearness) = outlook.clearness else {
         return screen::say("\nThere is no rule of thumb for what this task can hope for.");
     };
@@ -109,6 +110,41 @@ fn tell(
     screen::say(
         "A rule of thumb from public facts alone; it has not looked at anyone's data. docs/privacy.md says how far to trust it.",
     )
+}
+
+/// What the algorithm has to say besides: a line for each figure, and a table of those by several accountants.
+fn details(outlook: &Outlook) -> Result<(), Mistake> {
+    let shown = |value: &serde_json::Value| match value {
+        serde_json::Value::String(word) => word.clone(),
+        other => other.as_f64().map_or("-".to_owned(), |number| number::significant(number, 4)),
+    };
+    let (groups, lines): (Vec<_>, Vec<_>) = outlook.details.iter().partition(|(_, value)| value.is_object());
+    if !lines.is_empty() {
+        screen::say("")?;
+        screen::table(
+            &lines.iter().map(|(name, value)| vec![name.replace('_', " "), shown(value)]).collect::<Vec<_>>(),
+        )?;
+    }
+    for (name, group) in groups {
+        let Some(group) = group.as_object() else { continue };
+        let columns: Vec<&String> =
+            group.values().filter_map(|one| one.as_object()).flat_map(|one| one.keys()).collect();
+        let mut unique: Vec<&String> = Vec::new();
+        columns.into_iter().for_each(|column| {
+            if !unique.contains(&column) {
+                unique.push(column)
+            }
+        });
+        let header = [name.replace('_', " ")].into_iter().chain(unique.iter().map(|column| column.replace('_', " ")));
+        let mut rows = vec![header.collect::<Vec<_>>()];
+        for (accountant, figures) in group {
+            let cells = unique.iter().map(|column| figures.get(*column).map_or("-".to_owned(), shown));
+            rows.push([accountant.clone()].into_iter().chain(cells).collect());
+        }
+        screen::say("")?;
+        screen::table(&rows)?;
+    }
+    Ok(())
 }
 
 fn groups(outlook: &Outlook) -> Result<(), Mistake> {

@@ -253,7 +253,8 @@ fn members_wait_for_one_that_is_gone_and_whoever_is_killed_is_charged_once() {
     until("they wait", || (0..MEMBERS).filter(|k| *k != gone).all(|k| peers[k].log().contains("started")));
     std::thread::sleep(Duration::from_millis(500));
     for k in (0..MEMBERS).filter(|k| *k != gone) {
-        assert!(peers[k].status()["estimate"].is_null(), "{k} waits");
+        let status = peers[k].status();
+        assert!(status["estimate"].is_null() && status["phase"] != "quiet", "{k} waits: {status}");
     }
     peers[gone].start();
     until("all have begun", || peers.iter().all(|peer| peer.step().is_some()));
@@ -276,5 +277,122 @@ fn members_wait_for_one_that_is_gone_and_whoever_is_killed_is_charged_once() {
         peer.stop();
         let ledger = peer.step().expect("a step").ledger;
         assert_eq!(ledger.releases(), 1, "{}: {ledger:?}", peer.name);
+    }
+}
+
+/// Two groups that one line separates; two agents have no rows of one kind, and one has a single row.
+fn points() -> String {
+    let mut rows = String::from("agent,label,u,v\n");
+    for k in 0..90 {
+        let (sign, spread) = (if k % 2 == 0 { 1.0 } else { -1.0 }, f64::from(k % 7) / 7.0 - 0.5);
+        rows += &format!("m{:02},{sign},{},{}\n", k * 7 % 12, sign * (0.7 + 0.2 * spread), spread);
+    }
+    rows + "m12,1,0.8,0.1\n"
+}
+
+const DESCENT: &str = "name = \"halves\"\nalgorithm = \"muffliato-sgd\"\n[data]\ntrain = \"points.csv\"\nnormalize = \"l2\"\n[graph]\nkind = \"ring\"\n[model]\nstep = 2\n[muffliato]\nsteps = 6\n";
+
+#[test]
+fn descent_by_gossip_gives_one_model_and_says_what_each_learns_of_each() {
+    let place = support::folder();
+    let place = place.path();
+    write(place, "points.csv", &points());
+    write(place, "task.toml", DESCENT);
+    let exact = json(place, "train task.toml --out exact");
+    assert_eq!((exact["holders"].as_u64(), exact["models_spread"].as_f64()), (Some(13), Some(0.0)), "{exact}");
+    let objective = |summary: &serde_json::Value| summary["objective"].as_f64().unwrap_or_else(|| panic!("{summary}"));
+    assert!(objective(&exact) < 0.6 * std::f64::consts::LN_2, "{exact}");
+    let private = "[privacy]\nepsilon = 4\ndelta = 1e-5\n";
+    write(place, "private.toml", &format!("{DESCENT}[run]\nrounds = 2\n{private}"));
+    let worst = json(place, "train private.toml --out worst");
+    assert_eq!((&worst["unit"], &worst["observer"]), (&"agent".into(), &"each one other member, by pair".into()));
+    assert!(worst["epsilon"].as_f64().is_some_and(|epsilon| epsilon <= 4.0 && epsilon > 3.99), "{worst}");
+    let ledger = read(place, "worst/ledger.jsonl");
+    assert!(
+        ledger.lines().skip(1).all(|line| line.contains("\"count\":6")) && ledger.lines().count() == 14,
+        "{ledger}"
+    );
+    let header = ledger.lines().next().expect("a header");
+    assert!(header.contains("\"pairs\":{\"rounds\":2,\"told\":{\"gamma\":"), "{header}");
+    // Neighbours and theirs are known; of what the speaker holds in the end the model tells something, and mostly not all.
+    let found = pairs(place, "worst");
+    assert_eq!(found.len(), 13 * 12);
+    let epsilon = worst["epsilon"].as_f64().expect("a number");
+    let number = |name: &str| name[1..].parse::<i32>().expect("m and a number");
+    for (u, v, found) in &found {
+        let apart = |a: i32, b: i32| (a - b).rem_euclid(13).min((b - a).rem_euclid(13));
+        match (apart(number(u), number(v)) <= 2, apart(number(u), 0) <= 2) {
+            (true, _) => assert!((found - epsilon).abs() < 1e-6, "{u} {v}: {found}"),
+            // The first member's letters hold five values, and the model is made of these.
+            (false, true) => assert!(*found > 0.0 && *found < epsilon + 1e-6, "{u} {v}: {found}"),
+            (false, false) => assert_eq!(*found, 0.0, "{u} {v}"),
+        }
+    }
+    assert!(found.iter().any(|(.., found)| *found > 0.0 && *found < 0.9 * epsilon), "the model is accounted for");
+    let report = read(place, "worst/report.html");
+    assert!(report.contains("on the mean over all pairs") && report.contains("Epsilon by distance"), "{report}");
+    assert!(report.contains("for all records of one agent replaced by others, against each one other member"));
+    assert!(!report.contains("about one record"), "a guarantee for agents is not one for records");
+    // The mean over pairs keeps the budget with less noise, and the ledger alone gives both again.
+    write(place, "mean.toml", &format!("{DESCENT}[run]\nrounds = 2\n{private}pairs = \"mean\"\n"));
+    let mean = json(place, "train mean.toml --out mean");
+    assert!(mean["epsilon_mean"].as_f64().is_some_and(|mean| mean <= 4.0 && mean > 3.99), "{mean}");
+    assert!(mean["epsilon"].as_f64().is_some_and(|worst| worst > 5.0), "{mean}");
+    let again = json(place, "privacy epsilon --ledger mean/ledger.jsonl --delta 1e-5");
+    assert_eq!((&again["epsilon"], &again["epsilon_mean"]), (&mean["epsilon"], &mean["epsilon_mean"]));
+    assert_eq!(json(place, "train mean/task.toml --out resolved")["digest"], mean["digest"]);
+}
+
+#[test]
+fn what_descent_by_gossip_cannot_do_is_refused_in_one_line() {
+    let place = support::folder();
+    let place = place.path();
+    write(place, "points.csv", &points());
+    write(place, "parts.csv", "a,b,weight\nm00,m01,1\nm02,m03,1\n");
+    let private = format!("{DESCENT}[privacy]\nepsilon = 4\ndelta = 1e-5\n");
+    let parts = DESCENT.replace("kind = \"ring\"", "edges = \"parts.csv\"\nallow-isolated = true");
+    for (task, says) in [
+        (parts, "graph is not connected"),
+        (DESCENT.replace("step = 2\n", ""), "model.step is missing"),
+        (DESCENT.replace("step = 2\n", "step = 2\nloss = \"hinge\"\n"), "accepted: logistic"),
+        (DESCENT.replace("steps = 6", "steps = 0"), "muffliato.steps"),
+        (format!("{private}unit = \"record\"\n"), "accepted: unit = \"agent\""),
+        (format!("{private}trust = \"curator\"\n"), "accepted with muffliato-sgd: none of them"),
+        (format!("{private}colluders = 2\n"), "accepted: no privacy.colluders"),
+        (format!("{private}pairs = 3\n"), "accepted: \"worst\", \"mean\""),
+        (private.replace("step = 2", "step = 9"), "at most 8"),
+        (format!("{DESCENT}[run]\nrounds = 200000\n"), "at most 100000"),
+    ] {
+        write(place, "task.toml", &task);
+        let said = refused(place, "train task.toml --out run");
+        assert!(said.contains(says), "{says}: {said}");
+    }
+    write(place, "task.toml", &format!("{DESCENT}[run]\nrounds = 2\naccelerated = false\n"));
+    write(place, "a.csv", "agent,label,u,v\na,1,1,0\n");
+    let said = refused(place, "peer init a --task task.toml --agent a --data a.csv");
+    assert!(said.contains("muffliato.speaker is missing"), "{said}");
+}
+
+/// Real processes: the same model to the bit without noise, and the simulator's charges with it.
+#[test]
+fn thirteen_processes_learn_the_model_that_the_simulator_learns() {
+    let place = support::folder();
+    let place = place.path();
+    write(place, "points.csv", &points());
+    write(place, "task.toml", &format!("{DESCENT}[run]\nrounds = 2\n"));
+    let exact = json(place, "network task.toml --out exact --interval 0.05 --time-limit 80");
+    let simulated = json(place, "train task.toml --out simulated");
+    assert_eq!((&exact["quiet"], &exact["holders"]), (&true.into(), &simulated["holders"]), "{exact}");
+    assert_eq!(read(place, "exact/model.csv"), read(place, "simulated/model.csv"), "to the bit");
+    let private = format!("{DESCENT}[run]\nrounds = 2\n[privacy]\nepsilon = 4\ndelta = 1e-5\npairs = \"mean\"\n");
+    write(place, "private.toml", &private);
+    let private = json(place, "network private.toml --out private --interval 0.05 --time-limit 80");
+    let simulated = json(place, "train private.toml --out noisy");
+    for key in ["epsilon", "epsilon_mean", "delta", "unit", "observer", "holders"] {
+        assert_eq!(private[key], simulated[key], "{key}");
+    }
+    assert!(private["epsilon_mean"].is_number() && private["quiet"] == true, "{private}");
+    for file in ["ledger.jsonl", "pairs.csv"] {
+        assert_eq!(read(place, &format!("private/{file}")), read(place, &format!("noisy/{file}")), "{file}");
     }
 }

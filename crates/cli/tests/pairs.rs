@@ -169,7 +169,7 @@ fn what_has_no_pairs_or_no_way_between_them_is_refused_in_one_line() {
         (&plain, "gosta", "kind = \"scatter\"\ncolumns = [\"x\"]\ncentres = [[1], [1, 2]]\n", COMPLETE, "statistic.centres is an array; accepted: arrays of finite numbers, as many in each"),
         (&plain, "gosta", "kind = \"gini\"\ncolumns = [\"x\"]\nties = \"half\"\n", COMPLETE, "statistic.ties is for kind = \"auc\"; accepted with \"gini\": no statistic.ties"),
         (&plain, "gosta", "kind = \"gini\"\ncolumns = [\"x\"]\nrows = 7\n", COMPLETE, "statistic.rows is 7, and 6 rows there are; accepted: 6"),
-        (&plain, "gosta", "kind = \"mean\"\n", COMPLETE, "gosta does not measure \"mean\"; accepted: algorithm = \"gossip\", \"ring\", \"walk\" or \"muffliato\", or kind = \"variance\", \"gini\", \"kendall\", \"auc\" or \"scatter\""),
+        (&plain, "gosta", "kind = \"mean\"\n", COMPLETE, "gosta does not measure \"mean\"; accepted: algorithm = \"gossip\", \"ring\", \"walk\", \"muffliato\" or \"gopa\", or kind = \"variance\", \"gini\", \"kendall\", \"auc\" or \"scatter\""),
     ] {
         write(place, "rows.csv", data);
         write(place, "task.toml", &task(algorithm, statistic, graph, 10));

@@ -83,6 +83,7 @@ fn a_run_finds_the_minimum_and_says_that_it_is_not_differential_privacy() {
         ("count = 4\nvariant = \"basic\"\nweights = \"coordinate\"\neach = 3\ncolluders = 2", &*whole),
         ("count = 3\nconsensus = \"cycle\"\nball = 9", &*whole),
         ("count = 3\nscope = \"iteration\"\nbox = 5", "first = 0.6"),
+        ("count = 3\nconsensus = \"links\"\nlinks = [\"server-3 -- server-1\", \"server-2 -- server-1\"]", &*whole),
     ] {
         write(place, "other.toml", &task(6).replace("count = 3", to).replace(&whole, first));
         json(place, "train other.toml --out other --force");
@@ -105,6 +106,9 @@ fn what_cannot_be_run_is_refused_in_one_line() {
         ("count = 3", "names = [\"a\", \"c01\"]", "agent \"c01\" has rows"),
         ("count = 3", "count = 3\neach = 4", "a client with 4 of 3 servers; accepted: 2 to 3"),
         ("count = 3", "count = 3\neach = 1", "servers.each"),
+        ("count = 3", "count = 3\nconsensus = \"turns\"", "links between servers that do not join all"),
+        ("count = 3", "count = 3\nlinks = [\"server-1 -- server-2\"]", "links between servers that nobody uses"),
+        ("count = 3", "count = 3\nlinks = [\"server-1 -- ada\"]", "accepted: two of the servers' names"),
         ("count = 3", "count = 3\ncolluders = 3", "accepted: 1 to 2"),
         ("weight = 3", "weight = 0", "servers.weight"),
         ("weight-bound = 4", "weight-bound = 2", "accepted: a finite number from 3"),
@@ -119,7 +123,19 @@ fn what_cannot_be_run_is_refused_in_one_line() {
         ),
         ("first = ", "offset = 9 } # ", "servers.step.first is missing"),
         ("[run]", "[graph]\nkind = \"ring\"\n[run]", "accepted: no [graph]"),
-        ("[run]", "[privacy]\nepsilon = 1\ndelta = 1e-6\n[run]", "cannot be private"),
+        ("[run]", "[privacy]\nepsilon = 1\ndelta = 1e-6\n[run]", "needs a public bound on the features"),
+        ("[model]", "feature-bound = 2\n[privacy]\nepsilon = 1\ndelta = 1e-6\n[model]", "privacy.clip is missing"),
+        (
+            "[model]",
+            "feature-bound = 2\n[privacy]\nepsilon = 1\ndelta = 1e-6\nclip = 2\nupdates = 3\n[model]",
+            "accepted with polar-sgd: no privacy.updates",
+        ),
+        (
+            "[model]",
+            "feature-bound = 2\n[privacy]\nepsilon = 1\ndelta = 1e-6\nclip = 2\nunit = \"agent\"\n[model]",
+            "accepted: no privacy.unit",
+        ),
+        ("[model]", "feature-bound = 2\n[privacy]\nepsilon = 1\ndelta = 1e-6\nclip = 1e40\n[model]", "a clip of"),
     ] {
         assert!(task.contains(from), "{from}");
         write(place, "bad.toml", &task.replacen(from, to, 1));
@@ -132,18 +148,94 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     assert!(output.status.success() && said.contains("each of them learns the other's model"), "{said}");
 }
 
+/// Twenty clients and five servers, each a process.
 #[test]
 fn processes_find_the_minimum() {
-    let (place, rows) = place(4);
+    let (place, rows) = place(20);
     let place = place.path();
-    let summary = json(place, "network task.toml --out run --interval 0.05 --time-limit 100");
+    write(place, "task.toml", &with_five_servers(&task(20)));
+    let summary = json(place, "network task.toml --out run --interval 0.05 --time-limit 90");
     assert_eq!(
         (&summary["quiet"], &summary["epsilon"], &summary["holders"]),
-        (&true.into(), &"infinity".into(), &7.into())
+        (&true.into(), &"infinity".into(), &25.into())
     );
     let off = gap(&rows, model(place, "run/model.csv"));
     assert!(off < 1e-3, "{off:e}");
     assert!(read(place, "run/report.html").contains("NOT differential privacy"));
+}
+
+/// The same task for five servers in the place of three.
+fn with_five_servers(task: &str) -> String {
+    let task = task.replace("count = 3", "count = 5").replace("weight = 3", "weight = 5");
+    task.replace("weight-bound = 4", "weight-bound = 6").replace("rounds = 16", "rounds = 12")
+}
+
+/// Noise that is charged, by record and against everyone, for each gradient of the plan and no other.
+#[test]
+fn with_a_budget_gradients_have_noise_and_ledgers_are_the_plan() {
+    let (place, _) = place(4);
+    let place = place.path();
+    let private =
+        task(4).replace("[model]", "feature-bound = 2\n[privacy]\nepsilon = 2\ndelta = 1e-6\nclip = 2\n[model]");
+    write(place, "task.toml", &private);
+    let plan = json(place, "privacy plan task.toml");
+    assert_eq!(plan["releases"][0]["count"], 32, "one gradient for each step: {plan}");
+    for (command, out) in
+        [("train task.toml --out run", "run"), ("network task.toml --out net --interval 0.05 --time-limit 90", "net")]
+    {
+        let summary = json(place, command);
+        let epsilon = summary["epsilon"].as_f64().expect("a guarantee");
+        assert!(epsilon <= 2.0 && epsilon > 1.99, "{epsilon}");
+        let ledger = read(place, &format!("{out}/ledger.jsonl"));
+        let charged: Vec<&str> = ledger.lines().filter(|line| line.contains("\"gaussian\"")).collect();
+        assert_eq!(charged.len(), 4, "clients, and no server: {ledger}");
+        assert!(charged.iter().all(|line| line.contains("\"servers\"") && line.contains("\"count\":32")), "{ledger}");
+        let page = read(place, &format!("{out}/report.html"));
+        assert!(
+            page.contains("one record replaced by another, against everyone")
+                && !page.contains("NOT differential privacy")
+        );
+    }
+    let resolved = json(place, "train run/task.toml --out resolved");
+    assert_eq!(resolved["epsilon"], json(place, "train task.toml --out run --force")["epsilon"]);
+    // Gradients at each server's model are as many releases.
+    write(place, "basic.toml", &private.replace("count = 3", "count = 3\nvariant = \"basic\""));
+    assert_eq!(json(place, "privacy plan basic.toml")["releases"][0]["count"], 96);
+    // The promise is audited as any other's.
+    write(place, "short.toml", &private.replace("rounds = 16", "rounds = 2"));
+    let audit = json(place, "audit short.toml --trials 60 --skip-artefacts");
+    assert_eq!(audit["verdict"], "not refuted", "{audit}");
+    assert_eq!(audit["runs"]["releases"], 4, "{audit}");
+}
+
+/// What one server learns of a client where nothing is promised: where its gradient points, the better the more rounds it has seen.
+#[test]
+fn an_audit_measures_what_one_server_learns() {
+    let (place, _) = place(4);
+    let place = place.path();
+    let loud =
+        task(4).replace("noise-bound = 0.02", "noise-bound = 100").replace("weight-bound = 4", "weight-bound = 30");
+    write(place, "task.toml", &loud);
+    let found = json(place, "audit task.toml");
+    let number =
+        |found: &serde_json::Value, key: String| found[&*key].as_f64().unwrap_or_else(|| panic!("{key}: {found}"));
+    let cosines = [1, 10, 100, 1000].map(|rounds| number(&found, format!("cosine_{rounds}")));
+    assert!(cosines[0] < 0.9 && cosines[3] > 0.95 && cosines[3] > cosines[1], "{cosines:?}");
+    let areas = [1, 10, 100].map(|rounds| number(&found, format!("membership_auc_{rounds}")));
+    assert!(areas[0] < 0.6 && areas.iter().all(|area| *area < 0.7), "blurred: {areas:?}");
+    assert_eq!((&found["epsilon"], &found["audience"]), (&"infinity".into(), &"servers".into()));
+    let said = done(place, "audit task.toml");
+    assert!(said.contains("NOT differential privacy") && said.contains("audience: the servers"), "{said}");
+    // Nothing is hidden by weights that are all the same and vectors of length zero.
+    write(
+        place,
+        "bare.toml",
+        &loud.replace("noise-bound = 100", "noise-bound = 0").replace("weight-bound = 30", "weight-bound = 3"),
+    );
+    let bare = json(place, "audit bare.toml");
+    for key in ["cosine_upload", "cosine_1", "cosine_1000", "membership_auc_1", "membership_auc_100"] {
+        assert!(number(&bare, key.to_owned()) > 1.0 - 1e-9, "{key}: {bare}");
+    }
 }
 
 /// Clients and servers as peers that list each other.
@@ -175,22 +267,29 @@ fn outcome(place: &Path, peers: &mut [Peer], rows: &[[f64; 3]]) -> Vec<f64> {
     gaps
 }
 
-/// One after another is killed, clients and servers, and comes back: the rounds go on, and nobody is left out.
+/// One after another is killed, clients and servers, and comes back: the rounds go on, and nobody is left out. The long version, with `SOTTOVOCE_SOAK` set, has
+/// twenty clients, five servers and fifty deaths.
 #[test]
 fn whoever_is_killed_comes_back_and_the_rounds_go_on() {
-    let (place, rows) = place(3);
-    let mut peers = peers(place.path(), 3, 3);
+    let soak = std::env::var_os("SOTTOVOCE_SOAK").is_some();
+    let (clients, servers, kills) = if soak { (20, 5, 50) } else { (3, 3, 8) };
+    let (place, rows) = place(clients);
+    if soak {
+        let long = with_five_servers(&task(clients)).replace("rounds = 12", "rounds = 60");
+        write(place.path(), "task.toml", &long);
+    }
+    let mut peers = peers(place.path(), clients, servers);
     peers.iter_mut().for_each(Peer::start);
     until("they have begun", || peers.iter().all(|peer| peer.step().is_some()));
-    for kill in 0..8 {
+    for kill in 0..kills {
         std::thread::sleep(Duration::from_millis(30 + 41 * kill as u64 % 90));
-        let victim = (5 * kill + 3) % peers.len();
+        let victim = (5 * kill + 3 + kill / peers.len()) % peers.len();
         peers[victim].kill();
         peers[victim].start();
     }
     until_quiet(&mut peers.iter_mut().collect::<Vec<_>>());
     let gaps = outcome(place.path(), &mut peers, &rows);
-    assert!(gaps.len() == 6 && gaps.iter().all(|off| *off < 1e-3), "{gaps:?}");
+    assert!(gaps.len() == clients + servers && gaps.iter().all(|off| *off < 1e-3), "{gaps:?}");
 }
 
 /// A client is killed for good: after the time-out it is left out, and the others come to their own minimum.

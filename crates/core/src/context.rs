@@ -62,7 +62,7 @@ pub struct Outbox {
     bytes: Vec<u8>,
     letters: Vec<Sent>,
     letter_bytes_max: usize,
-    /// Durable letters that wait, by peer; nobody else has any. This event's are added as they are sent.
+    /// Durable letters that wait, by peer, in increasing order; nobody else has any. This event's are added as they are sent.
     waiting: Vec<(PeerId, usize)>,
     alarm: Option<Time>,
 }
@@ -132,10 +132,14 @@ impl Outbox {
     /// # Panics
     /// When the letter is longer than the algorithm says its letters are.
     pub fn send_durable<'l, L: Wire<'l>>(&mut self, to: PeerId, letter: impl Leaves<L>) -> Result<(), Full> {
-        let known = self.waiting.iter().position(|(peer, _)| *peer == to);
-        let known = known.unwrap_or_else(|| {
-            self.waiting.push((to, 0));
-            self.waiting.len() - 1
+        // Whoever writes to many does so in their order.
+        let known = match self.waiting.last() {
+            Some((last, _)) if *last >= to => self.waiting.binary_search_by_key(&to, |(peer, _)| *peer),
+            _ => Err(self.waiting.len()),
+        };
+        let known = known.unwrap_or_else(|place| {
+            self.waiting.insert(place, (to, 0));
+            place
         });
         if self.waiting[known].1 >= DURABLE_WAITING_MAX {
             return Err(Full);
@@ -145,6 +149,7 @@ impl Outbox {
         Ok(())
     }
 
+    #[inline]
     fn enclose<'l, L: Wire<'l>>(&mut self, to: PeerId, delivery: Delivery, letter: &L) {
         let start = self.bytes.len();
         letter.encode(&mut self.bytes);
@@ -196,6 +201,7 @@ impl Outbox {
     pub fn set_waiting(&mut self, waiting: impl Iterator<Item = (PeerId, usize)>) {
         self.waiting.clear();
         self.waiting.extend(waiting);
+        self.waiting.sort_unstable_by_key(|(peer, _)| *peer);
     }
 }
 

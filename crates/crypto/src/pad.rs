@@ -24,6 +24,7 @@ use crate::{
     stream::{Key, KeyStream, nonce},
 };
 use curve25519_dalek::scalar::Scalar;
+use sottovoce_privacy::Simulation;
 use std::fmt;
 use zeroize::Zeroizing;
 
@@ -70,7 +71,14 @@ impl PairSecret {
         PairSecret { key, sign, next_round: [first_round; 2] }
     }
 
-    /// A secret that was agreed on in another way: a simulator draws one for each pair from its seed.
+    /// What a pair of a simulation shares, from the keys that both have published: whoever sees them knows it too. A real peer has no [`Simulation`], and agrees on its secrets
+    /// ([`TaskKey::agree`](crate::agreement::TaskKey::agree)).
+    pub fn simulated(_: Simulation, mine: &[u8; 32], theirs: &[u8; 32]) -> PairSecret {
+        let key = Zeroizing::new(std::array::from_fn(|k| mine[k] ^ theirs[k]));
+        PairSecret::new(key, mine < theirs, 0)
+    }
+
+    /// A secret that was agreed on in another way.
     pub fn from_bytes(bytes: &[u8; 32], sign: Sign, first_round: u64) -> PairSecret {
         PairSecret { key: Zeroizing::new(*bytes), sign, next_round: [first_round; 2] }
     }

@@ -1,9 +1,9 @@
 //! What holds for the saved states of these algorithms, whoever is interrupted when, and whatever happens to the bytes.
 
-use crate::testing::small_polar;
+use crate::testing::{small_gopa, small_polar};
 use sottovoce_algorithms::saved::testing::{AGENTS, World, agents, survives_interruptions};
 use sottovoce_algorithms::testing::random_problem;
-use sottovoce_algorithms::{Loss, Problem};
+use sottovoce_algorithms::{Loss, Observations, Problem};
 use sottovoce_core::{Coin, Graph, Neighbours, PeerId};
 
 fn open_problem(seed: u64, dimension: usize) -> Problem {
@@ -16,6 +16,9 @@ fn an_interruption_does_not_change_a_bit() {
         let (problem, polar) = (open_problem(seed, 1 + seed as usize), small_polar(AGENTS as u32, 1 + seed as usize));
         let data = |id: PeerId| problem.shard(id);
         survives_interruptions("POLAR", seed, || World::start(&polar, &problem.graph, data, &[], seed));
+        let gopa = small_gopa(AGENTS as u32, 1 + seed as u32);
+        let rows = |id: PeerId| Observations { points: problem.data.points(id), bounds: None };
+        survives_interruptions("GOPA", seed, || World::start(&gopa, &problem.graph, rows, &[], seed));
     }
 }
 

@@ -14,13 +14,14 @@
 
 mod support;
 
-use sottovoce_algorithms::token::ring::{Reveal, Ring, RingConfig, RingGoal, RingLetter, RingNoise, RingUnit, State};
-use sottovoce_algorithms::{Bounds, Dataset, Loss, Observations, Points, Problem, Regularization, Shard};
-use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Graph, Neighbours, PeerId, Peers, Reject};
+use sottovoce_algorithms::token::ring::{Reveal, Ring, RingConfig, RingGoal, RingNoise, RingUnit, State};
+use sottovoce_algorithms::{Bounds, Problem};
+use sottovoce_core::Algorithm;
 use sottovoce_net::node::Node;
-use sottovoce_privacy::{Event, Exhausted, Plan, Shares, Sum, Track, reissue_law};
+use sottovoce_privacy::{Event, Plan, Shares, Sum, Track, reissue_law};
 use std::sync::Arc;
 use support::Tail;
+use support::labels::{OfLabels, digits, members_of};
 use support::world::{Kill, Weather, World};
 
 const MEMBERS: u32 = 5;
@@ -33,93 +34,18 @@ fn is_soak() -> bool {
     std::env::var_os("SOTTOVOCE_SOAK").is_some()
 }
 
-/// Labels as rows of one number.
-fn labels(shard: Shard<'_>) -> Observations<'_> {
-    let values = shard.points.labels;
-    Observations { points: Points { dimension: 1, features: values, labels: values }, bounds: None }
-}
-
-/// The ring, with labels as values.
-struct OfLabels(Ring);
-
-impl Algorithm for OfLabels {
-    type Data<'d> = Shard<'d>;
-    type State = State;
-    type Letter<'a> = RingLetter;
-
-    fn post_len(&self) -> usize {
-        self.0.post_len()
-    }
-
-    fn letter_bytes_max(&self, shard: Shard<'_>) -> usize {
-        self.0.letter_bytes_max(labels(shard))
-    }
-
-    fn wake_rate(&self, shard: Shard<'_>, peers: Peers<'_>) -> f64 {
-        self.0.wake_rate(labels(shard), peers)
-    }
-
-    fn start(&self, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<State, Exhausted> {
-        self.0.start(labels(shard), cx)
-    }
-
-    fn on_wake(&self, me: &mut State, shard: Shard<'_>, cx: &mut Cx<'_>) -> Result<Activity, Exhausted> {
-        self.0.on_wake(me, labels(shard), cx)
-    }
-
-    fn on_letter(
-        &self,
-        me: &mut State,
-        shard: Shard<'_>,
-        from: PeerId,
-        letter: RingLetter,
-        cx: &mut Cx<'_>,
-    ) -> Result<(), Reject> {
-        self.0.on_letter(me, labels(shard), from, letter, cx)
-    }
-
-    fn is_done(&self, me: &State) -> bool {
-        self.0.is_done(me)
-    }
-
-    fn save(&self, me: &State, out: &mut Vec<u8>) {
-        self.0.save(me, out);
-    }
-
-    fn resume(
-        &self,
-        saved: &[u8],
-        neighbours: Neighbours,
-        shard: Shard<'_>,
-        cx: &mut Cx<'_>,
-    ) -> Result<State, CannotResume> {
-        self.0.resume(saved, neighbours, labels(shard), cx)
-    }
-
-    fn model<'a>(&self, me: &'a State, posted: &'a [f64]) -> &'a [f64] {
-        self.0.model(me, posted)
-    }
-}
-
 /// Values whose sum tells how often each member contributed.
 fn problem() -> Problem {
-    let mut data = Dataset::new(1);
-    (0..MEMBERS).for_each(|k| data.push_agent(&[0.0], &[f64::from(16u32.pow(k))]));
-    Problem {
-        data,
-        graph: Graph::complete(MEMBERS as usize).expect("a graph"),
-        loss: Loss::Squared,
-        regularization: Regularization::Constant(0.1),
-        trade_off: 1.0,
-        points_max: 1.0,
-    }
+    members_of(MEMBERS)
 }
 
 fn counts(sum: f64) -> Vec<u32> {
-    (0..MEMBERS).map(|k| (sum as u64 / 16u64.pow(k) % 16) as u32).collect()
+    digits(sum, MEMBERS)
 }
 
-fn ring(timeout: f64, law: Option<Event>) -> OfLabels {
+type Ringed = OfLabels<Ring>;
+
+fn ring(timeout: f64, law: Option<Event>) -> Ringed {
     let range = Some(Bounds { low: 0.0, high: f64::from(16u32.pow(MEMBERS - 1)) });
     let config = RingConfig {
         members: MEMBERS,
@@ -142,7 +68,7 @@ fn plan(law: Event) -> Arc<Plan> {
     Arc::new(Plan::with_tracks(tracks, f64::INFINITY, 0.5, &Sum).expect("any budget"))
 }
 
-type Peer<'w> = support::world::Peer<'w, OfLabels>;
+type Peer<'w> = support::world::Peer<'w, Ringed>;
 
 /// Whether a peer is up, has the sum, and has nothing left to say.
 fn has_ended(peer: &Peer<'_>) -> bool {
@@ -162,12 +88,12 @@ fn charged(peer: &Peer<'_>) -> (u64, u64) {
 
 /// A whole life, behind a plan where there is a law.
 fn life<'w>(
-    ring: &'w OfLabels,
+    ring: &'w Ringed,
     problem: &'w Problem,
     law: Option<Event>,
     kills: &[Kill],
     weather: (Weather, u64, u64),
-) -> World<'w, OfLabels> {
+) -> World<'w, Ringed> {
     let (weather, rounds, seed) = weather;
     let mut world = World::new(ring, problem, law.map(plan), kills, seed);
     // Most of what a member of a ring says holds nothing of its own.
@@ -195,7 +121,7 @@ fn died<A: Algorithm>(world: &World<'_, A>) -> u64 {
     world.peers.iter().map(|peer| peer.deaths).sum()
 }
 
-fn reissues(world: &World<'_, OfLabels>) -> u32 {
+fn reissues(world: &World<'_, Ringed>) -> u32 {
     world.peers.iter().map(|peer| state(peer).counts().1).sum()
 }
 
@@ -282,7 +208,7 @@ fn the_others_end_without_a_member_that_is_gone_for_good() {
             (0..2 + when).for_each(|_| world.round());
             world.kill(gone, Tail::Cached);
             world.peers[gone].down = u32::MAX;
-            let others = |world: &World<'_, OfLabels>| {
+            let others = |world: &World<'_, Ringed>| {
                 let mut all = world.peers.iter().enumerate().filter(|(k, _)| *k != gone);
                 all.all(|(_, peer)| peer.node.as_ref().is_some_and(Node::is_done))
             };

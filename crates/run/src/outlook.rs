@@ -21,7 +21,7 @@ use sottovoce_privacy::{Event, Plan, Track, sensitivity};
 use sottovoce_report::plot::{Axis, Chart, Dot, Ink, Scene, Stroke, number};
 use sottovoce_task::load::Loaded;
 use sottovoce_task::plan;
-use sottovoce_task::task::{Leaves, Mechanism, Privacy};
+use sottovoce_task::task::{Detail, Details, Leaves, Mechanism, Privacy};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -75,6 +75,9 @@ pub struct Outlook {
     /// Whether the limits were set for such a task: Gaussian noise, from zero. For others the clearness flatters: a warm start's
     /// noise is not in it, and gradients bounded in L1 are mostly far shorter than their bound.
     pub calibrated: bool,
+    /// What the algorithm has to say besides, by name.
+    #[serde(flatten)]
+    pub details: serde_json::Map<String, serde_json::Value>,
     /// For whose replacement and against whom the budget holds.
     #[serde(skip)]
     pub guarantee: String,
@@ -174,7 +177,9 @@ pub fn outlook(loaded: &Loaded) -> Option<Outlook> {
         epsilon: privacy.epsilon,
         delta: privacy.delta,
         accountant: privacy.accountant.name(),
-        releases: alike(&[Track::Models, Track::Token, Track::Reissues].map(|track| plan.track(track)).concat()),
+        releases: alike(
+            &[Track::Models, Track::Token, Track::Reissues, Track::Sums].map(|track| plan.track(track)).concat(),
+        ),
         losses: alike(plan.asides()),
         planned: private::spent(&privacy, &loaded.observer(), std::slice::from_ref(&plan.ledger()))
             .into_iter()
@@ -183,9 +188,22 @@ pub fn outlook(loaded: &Loaded) -> Option<Outlook> {
         groups,
         clearness: now,
         calibrated: privacy.mechanism == Mechanism::Gaussian && privacy.warm.is_none(),
+        details: json((loaded.task.algorithm.outlook)(&loaded.task, loaded.plan.as_deref(), problem)),
         guarantee: private::guarantee_in_words(privacy.unit, &loaded.observer()),
         warnings: private::warnings(&privacy, problem),
     })
+}
+
+/// What an algorithm has to say of its plan.
+fn json(details: Details) -> serde_json::Map<String, serde_json::Value> {
+    let one = |detail: Detail| match detail {
+        Detail::Count(count) => count.into(),
+        Detail::Number(number) => number.into(),
+        Detail::Word(word) => word.into(),
+        Detail::Epsilon(epsilon) => serde_json::to_value(Epsilon::from(epsilon)).expect("an epsilon is JSON"),
+        Detail::Group(group) => json(group).into(),
+    };
+    details.into_iter().map(|(name, detail)| (name.to_owned(), one(detail))).collect()
 }
 
 /// The clearness in the middle for other numbers of updates and this epsilon; the plan is all that changes.
@@ -310,6 +328,10 @@ impl Outlook {
         let what = match (self.leaves, &*count) {
             (Leaves::NoisyData, _) => "a copy of its points".to_owned(),
             (Leaves::NoisyOnce, _) => "its contribution, once,".to_owned(),
+            (Leaves::Gradients, _) => format!("{count} gradients, each once,"),
+            (Leaves::Obfuscated, _) => format!("{count} gradients, to its servers,"),
+            (Leaves::MaskedSums, "1") => "1 contribution to a sum under masks".to_owned(),
+            (Leaves::MaskedSums, _) => format!("{count} contributions to sums under masks"),
             (Leaves::Token, _) => {
                 format!("at most {count} contributions to the token, those that are seen once more included,")
             }

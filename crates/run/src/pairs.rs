@@ -7,7 +7,7 @@ use sottovoce_algorithms::average::muffliato::mixing::weights;
 use sottovoce_core::Graph;
 use sottovoce_privacy::network::{Gossip, GossipPairs, PAIRS_MEMBERS_MAX, WorstAndMean};
 use sottovoce_privacy::{Event, Ledger};
-use sottovoce_report::statistic::AtDistance;
+use sottovoce_report::pairs::{AtDistance, ByDistance};
 use sottovoce_task::task::{Observer, Pairs};
 
 /// The matrix of a run, in figures.
@@ -25,11 +25,16 @@ impl PairFigures {
     /// Of a run whose guarantee is by pairs, and of not too many members; none of others, and none where exact values left.
     pub fn of(facts: &PublicFacts, ledgers: &[Ledger]) -> Option<Self> {
         let gossip = gossip_of(facts)?;
-        let (Observer::Pairs { rounds }, Some(privacy)) = (facts.observer, facts.privacy) else { return None };
-        let (pairs, noise) = (exposures(&gossip, rounds), noise_of(ledgers.iter())?);
+        let privacy = facts.privacy?;
+        let (pairs, noise) = (exposures(&gossip, &facts.observer)?, noise_of(ledgers.iter())?);
         let epsilons = pairs.matrix(noise, privacy.delta);
         let by_distance = by_distance(&gossip, &epsilons);
         Some(PairFigures { both: pairs.epsilons(noise, privacy.delta), by_distance, epsilons })
+    }
+
+    /// For a report.
+    pub fn by_distance(&self) -> ByDistance {
+        ByDistance { worst: self.both.worst, mean: self.both.mean, distances: self.by_distance.clone() }
     }
 
     /// `u,v,epsilon`: what is learned of u by v.
@@ -53,8 +58,7 @@ impl PairFigures {
 /// The worst pair and the mean alone, where the task's budget is for the mean.
 pub fn mean_of(facts: &PublicFacts, ledgers: &[Ledger]) -> Option<WorstAndMean> {
     let privacy = facts.privacy.filter(|privacy| privacy.pairs == Pairs::Mean)?;
-    let Observer::Pairs { rounds } = facts.observer else { return None };
-    let pairs = exposures(&gossip_of(facts)?, rounds);
+    let pairs = exposures(&gossip_of(facts)?, &facts.observer)?;
     Some(pairs.epsilons(noise_of(ledgers.iter())?, privacy.delta))
 }
 
@@ -63,18 +67,18 @@ fn gossip_of(facts: &PublicFacts) -> Option<Gossip> {
     matches!(facts.observer, Observer::Pairs { .. } if facts.agents() <= PAIRS_MEMBERS_MAX).then(|| of(&facts.graph))?
 }
 
-/// What each learns of each, computed by all processors.
-pub fn exposures(gossip: &Gossip, rounds: u32) -> GossipPairs {
-    let members = gossip.members();
+/// What each learns of each, computed by all processors; none where a guarantee is not by pairs.
+pub fn exposures(gossip: &Gossip, observer: &Observer) -> Option<GossipPairs> {
+    let Observer::Pairs { rounds, told } = *observer else { return None };
+    let (members, told) = (gossip.members(), told.map_or(Vec::new(), |told| told.row(gossip, rounds)));
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(members.max(1));
-    let of = |first: usize| {
-        (first..members).step_by(threads).map(|observer| gossip.pair_row(observer, rounds as usize)).collect::<Vec<_>>()
-    };
+    let row = |observer: usize| gossip.pair_row(observer, rounds as usize, &told);
+    let of = |first: usize| (first..members).step_by(threads).map(row).collect::<Vec<_>>();
     let mut parts: Vec<_> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|first| scope.spawn(move || of(first))).collect();
         workers.into_iter().map(|worker| worker.join().expect("rows of a matrix").into_iter()).collect()
     });
-    GossipPairs::from_rows((0..members).filter_map(|observer| parts[observer % threads].next()))
+    Some(GossipPairs::from_rows((0..members).filter_map(|observer| parts[observer % threads].next())))
 }
 
 /// sigma over the sensitivity of one release that is worth as much as the largest ledger; none where anything but Gaussian noise is in one.
@@ -88,7 +92,7 @@ pub fn noise_of<'l>(ledgers: impl Iterator<Item = &'l Ledger>) -> Option<f64> {
         })
     };
     let largest = ledgers.map(square).try_fold(0.0, |most: f64, square| Some(most.max(square?)))?;
-    // One release, as every ledger of these has, gives back its own noise.
+    // Squares of mu add up; one release gives back its own noise.
     (largest > 0.0).then(|| (1.0 / largest.sqrt()).next_down())
 }
 

@@ -83,6 +83,7 @@ pub fn guarantee_in_words(unit: Unit, observer: &Observer) -> String {
         Observer::Aggregator => {
             format!("{replaced}, against the aggregator, alone or with other members, all honest but curious")
         }
+        Observer::Gopa(gopa) => format!("{replaced}, against {}, all of whom follow the protocol", gopa.observer()),
         Observer::Ring(ring) => format!("{replaced}, against {}, from what is sent to them", ring.observer()),
     }
 }

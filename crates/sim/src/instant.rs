@@ -15,6 +15,9 @@ const LETTERS_PER_WAKE_MAX: u64 = 1 << 22;
 /// Letters whose readers are touched at once before they are read: about as many lines of memory as can be under way together.
 const READ_TOGETHER: usize = 16;
 
+/// Bytes that were read are kept up to this many.
+const FORGET_BYTES_MIN: usize = 1 << 16;
+
 /// Below this many agents, levels are too thin for a second thread to help.
 const PARALLEL_AGENTS_MIN: usize = 4096;
 
@@ -30,18 +33,12 @@ pub(crate) struct Board {
     /// By agent: the number of the last wake in which it moved. Empty without a tolerance.
     moved_at: Vec<u64>,
     mailbag: Mailbag,
-    durable: DurableMail,
+    /// Durable letters; each is read in an event of its own.
+    durable: Mailbag,
     /// A wake that was drawn and has not come: something else happened before it.
     upcoming: Option<(PeerId, Time)>,
     wakes_run: u64,
     workers: Option<Workers>,
-}
-
-/// Durable letters on their way, in order. Each is read in an event of its own.
-#[derive(Default)]
-struct DurableMail {
-    letters: VecDeque<(PeerId, PeerId, Vec<u8>)>,
-    unused: Vec<Vec<u8>>,
 }
 
 /// Letters on their way, in order.
@@ -49,13 +46,39 @@ struct DurableMail {
 struct Mailbag {
     bytes: Vec<u8>,
     letters: VecDeque<Envelope>,
+    /// So many bytes at the beginning are of letters that were taken out.
+    read: usize,
 }
 
 struct Envelope {
     from: PeerId,
     to: PeerId,
-    start: usize,
-    end: usize,
+    length: usize,
+}
+
+impl Mailbag {
+    #[inline]
+    fn put(&mut self, from: PeerId, to: PeerId, bytes: &[u8]) {
+        // What was read is forgotten when it is most of the bag, so that each byte is moved once at most on average.
+        if self.letters.is_empty() {
+            self.bytes.clear();
+            self.read = 0;
+        } else if self.read > FORGET_BYTES_MIN && 2 * self.read > self.bytes.len() {
+            self.bytes.drain(..self.read);
+            self.read = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+        self.letters.push_back(Envelope { from, to, length: bytes.len() });
+    }
+
+    /// The first letter: from whom, to whom, and its bytes.
+    #[inline]
+    fn take(&mut self) -> Option<(PeerId, PeerId, &[u8])> {
+        let Envelope { from, to, length } = self.letters.pop_front()?;
+        let start = self.read;
+        self.read += length;
+        Some((from, to, &self.bytes[start..self.read]))
+    }
 }
 
 impl Board {
@@ -66,7 +89,7 @@ impl Board {
             rows: Rows::zeros(n, len),
             moved_at: if tolerance { vec![0; n] } else { Vec::new() },
             mailbag: Mailbag::default(),
-            durable: DurableMail::default(),
+            durable: Mailbag::default(),
             upcoming: None,
             wakes_run: 0,
             workers,
@@ -85,18 +108,9 @@ impl Board {
             counters.count_post(graph.peers(from).len(), post.len());
         }
         for letter in outbox.letters() {
-            let (to, bytes) = (letter.to, letter.bytes);
-            counters.count_letter(letter.vectors, bytes);
-            if letter.delivery == Delivery::Durable {
-                let mut copy = self.durable.unused.pop().unwrap_or_default();
-                copy.clear();
-                copy.extend_from_slice(bytes);
-                self.durable.letters.push_back((from, to, copy));
-                continue;
-            }
-            let start = self.mailbag.bytes.len();
-            self.mailbag.bytes.extend_from_slice(bytes);
-            self.mailbag.letters.push_back(Envelope { from, to, start, end: self.mailbag.bytes.len() });
+            counters.count_letter(letter.vectors, letter.bytes);
+            let bag = if letter.delivery == Delivery::Durable { &mut self.durable } else { &mut self.mailbag };
+            bag.put(from, letter.to, letter.bytes);
         }
     }
 
@@ -111,15 +125,15 @@ impl Board {
             let together = self.mailbag.letters.len().min(READ_TOGETHER);
             stage.expect_letters(self.mailbag.letters.range(..together).map(|letter| (letter.from, letter.to)));
             for _ in 0..together {
-                let Some(Envelope { from, to, start, end }) = self.mailbag.letters.pop_front() else { break };
-                stage.letter(from, to, now, self.posts(to), &self.mailbag.bytes[start..end]);
+                let Board { rows, mailbag, .. } = self;
+                let Some((from, to, bytes)) = mailbag.take() else { break };
+                stage.letter(from, to, now, Posts::Board { rows, me: to }, bytes);
                 self.take(stage.world.graph, to, &stage.desk.outbox, &mut stage.counters);
                 stage.set_alarm(to, now);
             }
             delivered += together as u64;
             assert!(delivered <= LETTERS_PER_WAKE_MAX, "{delivered} letters in answer to one wake");
         }
-        self.mailbag.bytes.clear();
     }
 
     pub fn run<'w, A: Algorithm, D: Fn(PeerId) -> A::Data<'w> + Sync>(
@@ -186,14 +200,16 @@ impl Board {
         next_wake: Option<Time>,
         stage: &mut Stage<'w, A, D>,
     ) -> bool {
-        if let Some((from, to, bytes)) = self.durable.letters.pop_front() {
+        let Board { rows, durable, .. } = self;
+        if let Some((from, to, bytes)) = durable.take() {
             let now = stage.now;
-            stage.letter(from, to, now, self.posts(to), &bytes);
+            stage.letter(from, to, now, Posts::Board { rows, me: to }, bytes);
             stage.counters.durable_read += 1;
-            self.durable.unused.push(bytes);
             self.take(stage.world.graph, to, &stage.desk.outbox, &mut stage.counters);
             stage.set_alarm(to, now);
-            self.deliver(now, stage);
+            if !self.mailbag.letters.is_empty() {
+                self.deliver(now, stage);
+            }
             return true;
         }
         if stage.alarms.is_empty() {

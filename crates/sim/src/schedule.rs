@@ -52,11 +52,13 @@ impl Schedule {
     }
 
     /// Whether anybody's clock ticks.
+    #[inline]
     pub(crate) fn ticks(&self) -> bool {
         self.total() > 0.0
     }
 
     /// Wakes in a unit of time.
+    #[inline]
     fn total(&self) -> f64 {
         self.rates.as_ref().map_or(self.agents as f64, |rates| rates.last().copied().unwrap_or(0.0))
     }

@@ -136,7 +136,9 @@ impl Place {
             batch: 10,
             step: StepSize { first: 0.5 / self.curvature() * 10.0 * servers as f64 / 5.0, offset: 10.0, power: 1.0 },
             consensus: Consensus::Secure,
+            links: Vec::new(),
             timeout: 20.0,
+            private: None,
         }
     }
 
@@ -315,6 +317,9 @@ fn every_variant_comes_to_the_minimum() {
         PolarConfig { variant: Variant::MinimumWait, servers_each: 2, set: CompactSet::Ball(4.0), ..base.clone() },
         PolarConfig { consensus: Consensus::Cycle, ..base.clone() },
         PolarConfig { consensus: Consensus::Pairs, variant: Variant::ClientAveraged, ..base.clone() },
+        // A star with a tail, and the same one link after another: a graph that changes from round to round and is never connected.
+        PolarConfig { consensus: Consensus::Links, links: vec![(0, 1), (0, 2), (0, 3), (3, 4)], ..base.clone() },
+        PolarConfig { consensus: Consensus::Turns, links: vec![(0, 1), (2, 0), (0, 3), (3, 4)], ..base.clone() },
     ];
     let halved = StepSize { first: 0.2 * base.step.first, ..base.step };
     let each_step = [Variant::MinimumWait, Variant::ClientAveraged].map(|variant| PolarConfig {

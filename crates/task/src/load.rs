@@ -52,7 +52,7 @@ pub fn load_without(task: &Task, is_void: &dyn Fn(&[u8]) -> bool) -> Result<Load
     if let Some(what) = (task.algorithm.refuses_graph)(&task, &graph) {
         return Err(Mistake::file(&task.source, what));
     }
-    (task.algorithm.complete)(&mut task, &graph);
+    (task.algorithm.complete)(&mut task, &graph, &names);
     let loaded = Loaded::assemble(task, names, prepared, graph, known)?;
     loaded.check_sizes()?;
     if let Some((_, what)) = (loaded.task.algorithm.check_everyone)(&loaded.task, &loaded.problem) {

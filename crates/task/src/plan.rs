@@ -82,10 +82,15 @@ pub fn turns(task: &Task) -> Option<(u64, u64)> {
 
 fn unplannable(task: &Task, privacy: &Privacy, error: &Uncalibrated) -> Mistake {
     let Privacy { epsilon, updates, .. } = privacy;
-    let what = format!(
-        "privacy.epsilon = {epsilon} cannot be kept over {updates} updates: {error}; accepted: a larger epsilon, fewer \
-         updates or another schedule"
-    );
+    let what = match task.algorithm.in_rounds {
+        true => format!(
+            "privacy.epsilon = {epsilon} cannot be kept over all rounds: {error}; accepted: a larger epsilon, or fewer rounds"
+        ),
+        false => format!(
+            "privacy.epsilon = {epsilon} cannot be kept over {updates} updates: {error}; accepted: a larger epsilon, fewer \
+             updates or another schedule"
+        ),
+    };
     Mistake::file(&task.source, what)
 }
 

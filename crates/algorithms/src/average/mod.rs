@@ -2,3 +2,4 @@
 
 pub mod gossip;
 pub mod muffliato;
+pub mod muffliato_sgd;

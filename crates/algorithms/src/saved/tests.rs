@@ -3,6 +3,7 @@
 use super::testing::{AGENTS, World, agents, survives_interruptions};
 use crate::average::gossip::{Goal, Gossip, GossipConfig};
 use crate::average::muffliato::{ContributionUnit, Muffliato, MuffliatoConfig};
+use crate::average::muffliato_sgd::{MuffliatoSgd, MuffliatoSgdConfig};
 use crate::joint::{Joint, LogDegree};
 use crate::objective::local_value;
 use crate::pairs::{gosta::Gosta, gosta_sync::GostaSync, kernel::Scatter, u2_gossip::U2Gossip};
@@ -17,6 +18,7 @@ use crate::personal::graph::{Alternating, GraphLearning, GraphLearningConfig, Pl
 use crate::personal::propagation::{ModelPropagation, ModelPropagationConfig};
 use crate::reference::local::solitary_models;
 use crate::testing::{boosting_problem, exact_ring, exact_walk, random_problem};
+use crate::token::walk_sgd::{Gradient, GradientConfig};
 use crate::{Bounds, Loss, Problem, Survey};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -128,6 +130,16 @@ fn for_all(seed: u64, p: usize, check: &mut impl Check) {
     let hidden = MuffliatoConfig { range: Some(Bounds { low: -1.0, high: 1.0 }), law: Some(gaussian), ..rounds };
     let hidden = Muffliato::new(hidden).expect("good parameters");
     check.check("muffliato, private", || World::start(&hidden, &survey.graph, observations, &[gaussian], seed));
+    let sgd = |law, clip, steps| {
+        let (loss, step, radius, regularization, bound) = (Loss::Logistic, 0.5, None, 0.0, Some(1.0));
+        let gradient = GradientConfig { dimension: p, loss, step, radius, regularization, clip, bound };
+        let gradient = Gradient::new(gradient).expect("a step");
+        let (rounds, acceleration, speaker) = (4, 1.2, Some(PeerId(2)));
+        MuffliatoSgd::new(MuffliatoSgdConfig { gradient, law, steps, rounds, acceleration, speaker })
+            .expect("good parameters")
+    };
+    check!("muffliato-sgd", sgd(None, None, 10), open, []);
+    check!("muffliato-sgd, private", sgd(Some(gaussian), Some(0.4), 10), open, &[gaussian; 10][..]);
     let (ring, walk) = (exact_ring(AGENTS as u32), exact_walk(AGENTS as u32, p as u32));
     check.check("ring", || World::start(&ring, &open.graph, observations, &[], seed));
     check.check("walk", || World::start(&walk, &open.graph, observations, &[], seed));

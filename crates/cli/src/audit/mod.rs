@@ -1,5 +1,6 @@
 //! `sottovoce audit`: tries to prove the privacy claim of a task wrong.
 
+mod exposure;
 mod frames;
 
 use crate::{Output, screen};
@@ -24,9 +25,11 @@ use std::process::{Command, Stdio};
 /// commands on neighbouring files, hostile records among them: exit codes, output, files, frames.
 ///
 /// A claim that is refuted is false. One that is not refuted is not proved.
+///
+/// A task of "polar-sgd" without a section for privacy claims nothing; what one of its servers learns of a client is measured instead.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The task file; it needs a section for privacy
+    /// The task file; it needs a section for privacy, unless gradients go to servers
     task: PathBuf,
 
     /// Runs in each of two worlds; each mechanism is used 250 times as often
@@ -53,6 +56,10 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<Verdict, Halt> {
     let loaded = load(&Task::read(&arguments.task)?)?;
     if !output.quiet && !output.json && loaded.task.privacy.is_some() {
         screen::say(PublicFacts::of(&loaded).describe(Origin::Simulator))?;
+    }
+    if exposure::applies(&loaded) {
+        exposure::run(&loaded, arguments.trials, arguments.seed, output)?;
+        return Ok(Verdict::NotRefuted);
     }
     let bar = screen::Bar::new(output, "audit");
     let settings = AuditSettings::for_trials(arguments.trials, arguments.seed);

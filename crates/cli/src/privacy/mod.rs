@@ -318,6 +318,7 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
                 ledger_file::epsilons(ledgers, delta, accountant)
             }
             Observer::Ring(ring) => ledger_file::epsilons(ledgers, delta, &ring.by(accountant)),
+            Observer::Gopa(gopa) => ledger_file::epsilons(ledgers, delta, &gopa.by(accountant)),
             Observer::Walk(..) | Observer::Curator(_) | Observer::Answers(_) => {
                 ledger_file::epsilons(ledgers, delta, &*observer.accountant(AccountantName::Tight))
             }
@@ -359,6 +360,7 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
             "For one record replaced by another, against someone who sees every release.\n".to_owned()
         }
         Observer::Ring(_)
+        | Observer::Gopa(_)
         | Observer::Pairs { .. }
         | Observer::Walk(..)
         | Observer::Curator(_)
@@ -386,9 +388,11 @@ fn mean_over_pairs(
     delta: f64,
 ) -> Result<Option<f64>, Mistake> {
     let Some(gossip) = header.and_then(Header::gossip) else { return Ok(None) };
-    let (gossip, rounds) = gossip.map_err(|what| Mistake::line(path, 1, what))?;
+    let gossip = gossip.map_err(|what| Mistake::line(path, 1, what))?;
+    let (_, observer) = Header::guarantee(header).map_err(|what| Mistake::line(path, 1, what))?;
     let noise = pairs::noise_of(ledgers.iter().map(|(_, ledger)| ledger));
-    Ok(Some(noise.map_or(f64::INFINITY, |noise| pairs::exposures(&gossip, rounds).epsilons(noise, delta).mean)))
+    let both = noise.zip(pairs::exposures(&gossip, &observer)).map(|(noise, pairs)| pairs.epsilons(noise, delta));
+    Ok(Some(both.map_or(f64::INFINITY, |both| both.mean)))
 }
 
 /// The signature of a ledger, verified; none if it has none.

@@ -80,7 +80,11 @@ impl Gopa {
                     return Ok(());
                 }
                 self.check_picks(from.0, &key, &picks)?;
-                board.enrolled.entry(from.0).or_insert(Enrolment { key, picks });
+                // A member that begins anew has another key, and pads of the first one may be in use: it is not let in twice.
+                if board.enrolled.contains_key(&from.0) {
+                    return Err(Reject::OutOfTurn);
+                }
+                board.enrolled.insert(from.0, Enrolment { key, picks });
                 if board.enrolled.len() == self.config.members as usize {
                     self.call(board, cx, posts);
                 }
@@ -238,7 +242,7 @@ impl Gopa {
 
     /// Everything is open that has to be: the sum of the list.
     fn add_up(&self, board: &mut Board, cx: &mut Cx<'_>, posts: &mut Vec<Post>) {
-        let mut sum = vec![0u64; self.config.columns as usize];
+        let mut sum = vec![0u64; self.config.numbers() as usize];
         let mut weight = 0u64;
         for id in &board.list {
             let publication = &board.published[id];
@@ -285,6 +289,7 @@ impl Gopa {
         board.asked.clear();
         board.pads.clear();
         board.shares.clear();
+        board.complete = 0;
         board.round += 1;
         if board.round < self.config.rounds {
             self.wait(board, Phase::Publishing, cx);
@@ -321,7 +326,7 @@ impl Gopa {
         if board.phase != Phase::Publishing || round != board.round || board.published.contains_key(&from) {
             return Err(Reject::OutOfTurn);
         }
-        if masked.len() != self.config.columns as usize {
+        if masked.len() != self.config.numbers() as usize {
             return Err(Reject::WrongDimension);
         }
         let enrolment = board.enrolled.get(&from).ok_or(Reject::NotANeighbour)?;
@@ -331,7 +336,7 @@ impl Gopa {
 
     /// Whether saved bytes are a board's.
     pub(super) fn is_board(&self, board: &Board) -> bool {
-        let columns = self.config.columns as usize;
+        let columns = self.config.numbers() as usize;
         let enrolled = board.enrolled.iter().all(|(id, one)| self.check_picks(*id, &one.key, &one.picks).is_ok());
         let there = |id: &u32| board.enrolled.contains_key(id);
         let published = board.published.iter().all(|(id, one)| there(id) && one.masked.len() == columns);

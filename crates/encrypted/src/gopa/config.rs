@@ -1,6 +1,8 @@
 //! The hyper-parameters of a sum under pads, and what follows from them.
 
-use sottovoce_algorithms::token::ring::{RingGoal, RingUnit};
+use super::LocalSteps;
+use sottovoce_algorithms::token::ring::RingUnit;
+use sottovoce_algorithms::token::walk::Goal;
 use sottovoce_algorithms::{Bounds, Observations};
 use sottovoce_core::PeerId;
 use sottovoce_crypto::fixed_point::{Grid, from_ring};
@@ -15,6 +17,9 @@ const STEPS_MAX: f64 = (1u64 << 61) as f64;
 
 /// Steps of a range, where there is no noise to say how fine the grid must be.
 const STEPS_WITHOUT_NOISE: f64 = (1u64 << 30) as f64;
+
+/// The same of updates of models, which are far shorter than their bound.
+const STEPS_OF_MODELS: f64 = (1u64 << 44) as f64;
 
 /// The hyper-parameters, the same for all agents.
 ///
@@ -45,18 +50,54 @@ pub struct GopaConfig {
     pub rounds: u32,
     /// Who keeps what members publish; it is a member too.
     pub board: PeerId,
-    /// How many columns are summed.
+    /// How many columns a row has; one for a histogram.
     pub columns: u32,
     /// Values are moved into this.
     pub range: Bounds,
     /// What a member contributes.
     pub unit: RingUnit,
     /// What is computed of the sum.
-    pub goal: RingGoal,
+    pub goal: Goal,
+    /// Where sums learn one model: what a member contributes then, for `columns` features.
+    pub learns: Option<LocalSteps>,
     /// The standard deviation of the noise of the sum over its sensitivity; none without privacy.
     pub noise: Option<f64>,
     /// After this time without a word from a member the board goes on without it.
     pub timeout: f64,
+}
+
+impl GopaConfig {
+    /// How many numbers are summed: columns, or the bins of one.
+    pub fn numbers(&self) -> u32 {
+        match self.goal {
+            Goal::Histogram { bins } => bins,
+            Goal::Mean | Goal::Sum => self.columns,
+        }
+    }
+
+    /// The bounds of one row's part of a number that is summed: a count moves by one.
+    fn part(&self) -> Bounds {
+        if let Some(LocalSteps { clip, .. }) = self.learns {
+            return Bounds { low: -clip, high: clip };
+        }
+        match self.goal {
+            Goal::Histogram { .. } => Bounds { low: 0.0, high: 1.0 },
+            Goal::Mean | Goal::Sum => self.range,
+        }
+    }
+
+    /// How far a contribution can move before it is rounded, in the L2 norm: the range in each column; of a histogram one count falls and another rises.
+    fn reach(&self) -> f64 {
+        if let Some(steps) = self.learns {
+            return steps.reach();
+        }
+        match self.goal {
+            Goal::Histogram { .. } => std::f64::consts::SQRT_2.next_up(),
+            Goal::Mean | Goal::Sum => {
+                (self.range.high - self.range.low).next_up() * f64::from(self.columns).sqrt().next_up()
+            }
+        }
+    }
 }
 
 /// Why there is no such sum.
@@ -67,8 +108,8 @@ pub enum BadGopa {
     Members(u32),
     /// No round, no column, no neighbour, or a threshold that nobody reaches.
     #[error(
-        "{0} out of range; accepted: rounds and columns from 1, neighbours from 1 to all others, a threshold from 1 to neighbours, and a \
-         number that finishes up to all members"
+        "{0} out of range; accepted: rounds and columns from 1, one column and bins from 2 for a histogram, neighbours from 1 to all others, a \
+         threshold from 1 to neighbours, and a number that finishes up to all members"
     )]
     OutOfRange(&'static str),
     /// Not a range.
@@ -103,7 +144,9 @@ impl Gopa {
             ((1..=neighbours).contains(&threshold), "a threshold"),
             (rounds > 0 && rounds < 1 << 30, "a number of rounds"),
             (columns > 0 && columns < 1 << 20, "a number of columns"),
+            (!matches!(config.goal, Goal::Histogram { bins } if bins < 2 || columns != 1), "bins of a histogram"),
             (config.board.0 < members, "a board that is no member"),
+            (config.learns.is_none_or(|steps| steps.are_usable()), "local steps, their clip or their regularization"),
         ] {
             if !fits {
                 return Err(BadGopa::OutOfRange(what));
@@ -116,9 +159,9 @@ impl Gopa {
         if !(config.timeout.is_finite() && config.timeout > 0.0) {
             return Err(BadGopa::Timeout(config.timeout));
         }
-        let step = step(&config, width).ok_or(BadGopa::Loud(config.noise.unwrap_or(0.0)))?;
+        let step = step(&config).ok_or(BadGopa::Loud(config.noise.unwrap_or(0.0)))?;
         let grid = Grid::new(step).map_err(|_| BadGopa::Range(range.low, range.high))?;
-        let steps = range.low.abs().max(range.high.abs()) / step;
+        let steps = largest(config.part()) / step;
         // A row's number of steps is exact.
         if steps < (1u64 << 50) as f64 { Ok(Gopa { config, grid }) } else { Err(BadGopa::Range(range.low, range.high)) }
     }
@@ -126,17 +169,16 @@ impl Gopa {
     /// Whether a sum can hold so many rows of every member.
     pub fn holds(&self, rows: u64) -> bool {
         let rows = if self.config.unit == RingUnit::Record { rows } else { 1 };
-        let GopaConfig { members, range, .. } = self.config;
-        let value = range.low.abs().max(range.high.abs()) / self.grid.step() + 1.0;
+        let value = largest(self.config.part()) / self.grid.step() + 1.0;
         let noise = 64.0 * f64::from(1u32 << DEVIATION_LOG2);
-        f64::from(members) * (rows as f64 * value + noise) < STEPS_MAX
+        f64::from(self.config.members) * (rows as f64 * value + noise) < STEPS_MAX
     }
 
-    /// How far a contribution can move when a record, or all of a member, is replaced by any other, in the L2 norm: the range and what
-    /// rounding to the grid adds, in each column.
+    /// How far a contribution can move when a record, or all of a member, is replaced by any other, in the L2 norm: what it is summed over, and half a step
+    /// of rounding in each number and in both worlds.
     pub fn sensitivity(&self) -> f64 {
-        let Bounds { low, high } = self.config.range;
-        ((high - low).next_up() + self.grid.step()).next_up() * f64::from(self.config.columns).sqrt().next_up()
+        let rounding = self.grid.step() * f64::from(self.config.numbers()).sqrt().next_up();
+        (self.config.reach() + rounding.next_up()).next_up().next_up()
     }
 
     /// The standard deviation of the noise that each member adds to each number.
@@ -144,37 +186,55 @@ impl Gopa {
         self.config.noise.map_or(0.0, |_| self.grid.step() * f64::from(1u32 << DEVIATION_LOG2))
     }
 
-    /// What a member contributes, in steps of the grid, and how much it weighs in a mean.
-    pub fn contribution(&self, observations: Observations<'_>) -> (Vec<i64>, u64) {
-        let observations = Observations { bounds: Some(self.config.range), ..observations };
-        let (rows, columns) = (observations.points.len() as u64, self.config.columns as usize);
-        // Values within the range have fewer than 2^50 steps.
+    /// What a member contributes, in steps of the grid, and how much it weighs in a mean. Where sums learn a model, it is what is known of it.
+    pub fn contribution(&self, observations: Observations<'_>, known: &[f64]) -> (Vec<i64>, u64) {
+        if let Some(steps) = self.config.learns {
+            let update = steps.update(observations.points, known);
+            return (update.into_iter().map(|value| self.grid.nearest(value).unwrap_or(0)).collect(), 1);
+        }
+        let range = self.config.range;
+        let observations = Observations { bounds: Some(range), ..observations };
+        let rows = observations.points.len() as u64;
+        // Values within their bounds have fewer than 2^50 steps.
         let snap = |value: f64| self.grid.nearest(value).unwrap_or(0);
-        match self.config.unit {
-            // Each row on the grid, so that replacing it moves the sum by no more than it moves.
-            RingUnit::Record => {
-                let mut sums = vec![0i64; columns];
-                for row in observations.rows() {
-                    sums.iter_mut().zip(row).for_each(|(sum, value)| *sum = sum.saturating_add(snap(value)));
-                }
-                (sums, rows)
+        let mut whole = vec![0i64; self.config.numbers() as usize];
+        let mut parts = vec![0.0; whole.len()];
+        match (self.config.goal, self.config.unit) {
+            (Goal::Histogram { bins }, RingUnit::Record) => {
+                let one = snap(1.0);
+                let cells = observations.rows().flatten().map(|value| range.cell(bins, value));
+                cells.for_each(|cell| whole[cell] = whole[cell].saturating_add(one));
             }
-            RingUnit::Agent => {
-                let mut sums = vec![0.0; columns];
+            // Each row on the grid, so that replacing it moves the sum by no more than it moves.
+            (_, RingUnit::Record) => {
                 for row in observations.rows() {
-                    sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+                    whole.iter_mut().zip(row).for_each(|(sum, value)| *sum = sum.saturating_add(snap(value)));
                 }
-                let mean = |sum: f64| self.config.range.clip(sum / rows.max(1) as f64);
-                (sums.into_iter().map(|sum| snap(mean(sum))).collect(), 1)
+            }
+            (Goal::Histogram { bins }, RingUnit::Agent) => {
+                let share = 1.0 / rows.max(1) as f64;
+                observations.rows().flatten().for_each(|value| parts[range.cell(bins, value)] += share);
+                whole.iter_mut().zip(parts).for_each(|(whole, part)| *whole = snap(part.min(1.0)));
+            }
+            (_, RingUnit::Agent) => {
+                for row in observations.rows() {
+                    parts.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+                }
+                let mean = |sum: f64| range.clip(sum / rows.max(1) as f64);
+                whole.iter_mut().zip(parts).for_each(|(whole, sum)| *whole = snap(mean(sum)));
             }
         }
+        (whole, if self.config.unit == RingUnit::Record { rows } else { 1 })
     }
 
     /// What the sums of some rounds, of this weight together, say of the statistic.
     pub(super) fn estimate(&self, sums: &[f64], weight: u64, rounds: u32) -> Vec<f64> {
+        if self.config.learns.is_some() {
+            return sums.to_vec();
+        }
         let over = match self.config.goal {
-            RingGoal::Sum => f64::from(rounds.max(1)),
-            RingGoal::Mean => weight.max(1) as f64,
+            Goal::Sum | Goal::Histogram { .. } => f64::from(rounds.max(1)),
+            Goal::Mean => weight.max(1) as f64,
         };
         sums.iter().map(|sum| sum / over).collect()
     }
@@ -189,23 +249,32 @@ impl Gopa {
         self.grid.value(from_ring(sum))
     }
 
-    /// The standard deviation of each number of the estimate when everyone finishes and all together weigh this in a round; zero without noise.
+    /// The standard deviation of the estimate when everyone finishes and all together weigh this in a round, Euclidean over all its numbers; zero
+    /// without noise.
     pub fn deviation(&self, weight: u64) -> f64 {
         let (members, rounds) = (f64::from(self.config.members), self.config.rounds);
-        let all = self.share() * libm::sqrt(members * f64::from(rounds));
+        let all = self.share() * libm::sqrt(members * f64::from(rounds) * f64::from(self.config.numbers()));
         self.estimate(&[all], weight * u64::from(rounds), rounds)[0]
     }
 }
 
+fn largest(range: Bounds) -> f64 {
+    range.low.abs().max(range.high.abs())
+}
+
 /// The distance of the grid's points: so that shares of 2^24 steps, `others` of them, make up the noise of the sum. None where noise is too
 /// large for its own grid.
-fn step(config: &GopaConfig, width: f64) -> Option<f64> {
-    let Some(noise) = config.noise else { return Some(width / STEPS_WITHOUT_NOISE) };
-    // step 2^24 sqrt(h) = noise sqrt(d) (width + step), up.
+fn step(config: &GopaConfig) -> Option<f64> {
+    let part = config.part();
+    let Some(noise) = config.noise else {
+        let steps = if config.learns.is_some() { STEPS_OF_MODELS } else { STEPS_WITHOUT_NOISE };
+        return Some((part.high - part.low) / steps);
+    };
+    // step 2^24 sqrt(h) = noise (reach + step sqrt(d)), up.
     let steps = f64::from(1u32 << DEVIATION_LOG2) * f64::from(config.others).sqrt();
-    let moved = noise * f64::from(config.columns).sqrt();
-    let is_usable = noise > 0.0 && moved < steps / 16.0;
-    is_usable.then(|| moved * width / (steps - moved) * (1.0 + 1e-12))
+    let rounding = noise * f64::from(config.numbers()).sqrt();
+    let is_usable = noise > 0.0 && rounding < steps / 16.0;
+    is_usable.then(|| noise * config.reach() / (steps - rounding) * (1.0 + 1e-12))
 }
 
 #[cfg(test)]
@@ -225,7 +294,8 @@ mod tests {
             columns: 2,
             range: Bounds { low: -1.0, high: 3.0 },
             unit: RingUnit::Record,
-            goal: RingGoal::Sum,
+            goal: Goal::Sum,
+            learns: None,
             noise: Some(3.0),
             timeout: 5.0,
         };
@@ -242,6 +312,8 @@ mod tests {
             GopaConfig { rounds: 0, ..good },
             GopaConfig { columns: 0, ..good },
             GopaConfig { board: PeerId(8), ..good },
+            GopaConfig { goal: Goal::Histogram { bins: 4 }, ..good },
+            GopaConfig { goal: Goal::Histogram { bins: 1 }, columns: 1, ..good },
             GopaConfig { range: Bounds { low: 1.0, high: 1.0 }, ..good },
             GopaConfig { range: Bounds { low: nan, high: 1.0 }, ..good },
             GopaConfig { noise: Some(0.0), ..good },

@@ -8,7 +8,7 @@ use sottovoce_crypto::agreement::{TaskKey, TaskPublicKey};
 use sottovoce_crypto::fixed_point::to_ring;
 use sottovoce_crypto::own_mask::{OwnMask, Share, seal};
 use sottovoce_crypto::pad::{Direction, PadStream, PairSecret, RevealedPad};
-use sottovoce_privacy::{Audience, Secrets, Track};
+use sottovoce_privacy::{Audience, Secrets, Simulation, Track};
 use std::collections::BTreeMap;
 
 /// A member draws a key for each task, so keys of different tasks are never agreed on together.
@@ -38,6 +38,8 @@ pub(super) struct Member {
     pub sums: u32,
     totals: Vec<f64>,
     weight: u64,
+    /// How many contributions these sums miss.
+    pub missing: u32,
     pub estimate: Vec<f64>,
 }
 
@@ -45,8 +47,8 @@ impl Gopa {
     /// Draws a key and picks, from the member's own entropy.
     pub(super) fn enrol(&self, cx: &mut Cx<'_>) -> (Member, Post) {
         let (key, picks) = (cx.secret.bytes(), self.picks(cx.me.0, &mut cx.secret));
-        let public = TaskKey::from_secret(TASK, &key).public().to_bytes();
-        let columns = self.config.columns as usize;
+        let public = Keys::of(&key, cx.secret.simulation()).public();
+        let columns = self.config.numbers() as usize;
         let me = Member {
             key,
             picks: picks.clone(),
@@ -58,6 +60,7 @@ impl Gopa {
             sums: 0,
             totals: vec![0.0; columns],
             weight: 0,
+            missing: 0,
             estimate: vec![0.0; columns],
         };
         (me, (self.config.board, random_bits(GopaLetter::Enrol { key: public, picks })))
@@ -96,25 +99,28 @@ impl Gopa {
     ) -> Result<(), Reject> {
         match letter {
             GopaLetter::Roster { neighbours } => {
-                self.accept(me, neighbours, cx.me.0)?;
+                self.accept(me, neighbours, cx.me.0, cx.secret.simulation())?;
                 self.publish(me, observations, cx, posts)
             }
             GopaLetter::Gone { round, gone } => {
-                posts.push(self.open_pads(me, round, &gone)?);
+                posts.push(self.open_pads(me, round, &gone, cx.secret.simulation())?);
                 Ok(())
             }
             GopaLetter::Reveal { round, finished, shares } => {
-                posts.push(self.open_shares(me, round, finished, &shares)?);
+                posts.push(self.open_shares(me, round, finished, &shares, cx.secret.simulation())?);
                 Ok(())
             }
-            GopaLetter::Sum { round, weight, sum, .. } => {
+            GopaLetter::Sum { round, finished, weight, sum } => {
                 self.expect_outcome(me, round)?;
-                if sum.len() != self.config.columns as usize {
+                if sum.len() != self.config.numbers() as usize {
                     return Err(Reject::WrongDimension);
                 }
-                let values = sum.iter().map(|bytes| self.value(u64::from_le_bytes(*bytes)));
+                // A model moves by the mean of its updates.
+                let over = if self.config.learns.is_some() { f64::from(finished.max(1)) } else { 1.0 };
+                let values = sum.iter().map(|bytes| self.value(u64::from_le_bytes(*bytes)) / over);
                 me.totals.iter_mut().zip(values).for_each(|(total, value)| *total += value);
                 me.weight = me.weight.saturating_add(weight);
+                me.missing = me.missing.saturating_add(self.config.members.saturating_sub(finished));
                 me.sums += 1;
                 me.estimate = self.estimate(&me.totals, me.weight, me.sums);
                 self.go_on(me, round, observations, cx, posts)
@@ -147,7 +153,13 @@ impl Gopa {
     }
 
     /// Takes a list of neighbours, once.
-    fn accept(&self, me: &mut Member, neighbours: Vec<Keyed>, own: u32) -> Result<(), Reject> {
+    fn accept(
+        &self,
+        me: &mut Member,
+        neighbours: Vec<Keyed>,
+        own: u32,
+        simulation: Option<Simulation>,
+    ) -> Result<(), Reject> {
         if !me.neighbours.is_empty() || me.next_round > 0 {
             return Err(Reject::OutOfTurn);
         }
@@ -158,9 +170,9 @@ impl Gopa {
         if !ordered || !known || dealt_to < self.config.threshold as usize {
             return Err(Reject::Malformed);
         }
-        let key = TaskKey::from_secret(TASK, &me.key);
+        let keys = Keys::of(&me.key, simulation);
         for (_, theirs) in &neighbours {
-            agree(&key, theirs)?;
+            keys.agree(theirs)?;
         }
         me.neighbours = neighbours;
         Ok(())
@@ -178,21 +190,22 @@ impl Gopa {
         if round >= self.config.rounds || me.neighbours.is_empty() {
             return Err(Reject::OutOfTurn);
         }
-        let key = TaskKey::from_secret(TASK, &me.key);
+        let keys = Keys::of(&me.key, cx.secret.simulation());
+        let mine = keys.public();
         let own = OwnMask::from_seed(&cx.secret.bytes(), self.config.threshold).map_err(|_| Reject::Malformed)?;
         let mut pads: Vec<PadStream> = Vec::with_capacity(me.neighbours.len());
         let mut shares = Vec::new();
         for (id, theirs) in &me.neighbours {
-            let mut pair = agree(&key, theirs)?;
+            let mut pair = keys.agree(theirs)?;
             pads.push(stream(&mut pair, Use::Pad, round)?);
             if let Ok(place) = me.picks.binary_search(id) {
                 let share = own.share(place as u32 + 1).map_err(|_| Reject::Malformed)?;
-                let mine = Use::Share { from_smaller: key.public().to_bytes() < *theirs };
-                let sealed = seal(stream(&mut pair, mine, round)?, share.to_bytes());
+                let dealt = Use::Share { from_smaller: mine < *theirs };
+                let sealed = seal(stream(&mut pair, dealt, round)?, share.to_bytes());
                 shares.push((*id, sealed.map_err(|_| Reject::Malformed)?));
             }
         }
-        let (mut values, weight) = self.contribution(observations);
+        let (mut values, weight) = self.contribution(observations, &me.totals);
         // PRIVACY: charged for one contribution to a sum whose noise `others` honest members make, this one among them, against everyone and a coalition. What leaves
         // is under this member's own mask and its pads: crates/privacy/proofs/gopa.md.
         let receipt = cx.gate.contribute(Track::Sums, self.sensitivity(), Audience::Coalition, &mut values)?;
@@ -209,17 +222,23 @@ impl Gopa {
     }
 
     /// Opens the pads with these neighbours, who did not finish.
-    fn open_pads(&self, me: &mut Member, round: u32, gone: &[u32]) -> Result<Post, Reject> {
+    fn open_pads(
+        &self,
+        me: &mut Member,
+        round: u32,
+        gone: &[u32],
+        simulation: Option<Simulation>,
+    ) -> Result<Post, Reject> {
         expect_round(me, round)?;
         // PRIVACY: the pad or the share, never both; and no pad once shares were opened.
         if me.has_revealed || gone.iter().any(|id| me.opened.get(id) == Some(&Opened::Share)) {
             return Err(Reject::OutOfTurn);
         }
-        let key = TaskKey::from_secret(TASK, &me.key);
+        let keys = Keys::of(&me.key, simulation);
         let mut pads = Vec::with_capacity(gone.len());
         for id in gone {
             let theirs = key_of(me, *id)?;
-            let spent = stream(&mut agree(&key, &theirs)?, Use::Pad, round)?.mask(&mut []);
+            let spent = stream(&mut keys.agree(&theirs)?, Use::Pad, round)?.mask(&mut []);
             let bytes = spent.map_err(|_| Reject::Malformed)?.reveal().to_bytes();
             let (head, sign) = bytes.split_at(RevealedPad::BYTES - 1);
             pads.push((*id, head.try_into().map_err(|_| Reject::Malformed)?, sign == [1]));
@@ -229,7 +248,14 @@ impl Gopa {
     }
 
     /// Opens its shares of the own masks of these, who finished.
-    fn open_shares(&self, me: &mut Member, round: u32, finished: u32, sealed: &[Keyed]) -> Result<Post, Reject> {
+    fn open_shares(
+        &self,
+        me: &mut Member,
+        round: u32,
+        finished: u32,
+        sealed: &[Keyed],
+        simulation: Option<Simulation>,
+    ) -> Result<Post, Reject> {
         expect_round(me, round)?;
         // PRIVACY: with fewer that finish there is less noise than was promised: nobody opens anything.
         if finished < self.config.finishing || me.has_revealed {
@@ -239,12 +265,13 @@ impl Gopa {
         if sealed.iter().any(|(id, _)| me.opened.get(id) == Some(&Opened::Pad)) {
             return Err(Reject::OutOfTurn);
         }
-        let key = TaskKey::from_secret(TASK, &me.key);
+        let keys = Keys::of(&me.key, simulation);
+        let mine = keys.public();
         let mut shares = Vec::with_capacity(sealed.len());
         for (id, bytes) in sealed {
             let theirs = key_of(me, *id)?;
-            let dealers = Use::Share { from_smaller: theirs < key.public().to_bytes() };
-            let pad = stream(&mut agree(&key, &theirs)?, dealers, round)?;
+            let dealers = Use::Share { from_smaller: theirs < mine };
+            let pad = stream(&mut keys.agree(&theirs)?, dealers, round)?;
             let share = seal(pad, *bytes).map_err(|_| Reject::Malformed)?;
             Share::from_bytes(1, share).map_err(|_| Reject::Malformed)?;
             shares.push((*id, share));
@@ -256,7 +283,7 @@ impl Gopa {
 
     /// Whether saved bytes are a member's.
     pub(super) fn is_member(&self, me: &Member) -> bool {
-        let (members, columns) = (self.config.members, self.config.columns as usize);
+        let (members, columns) = (self.config.members, self.config.numbers() as usize);
         let ordered =
             |list: &[u32]| list.windows(2).all(|pair| pair[0] < pair[1]) && list.iter().all(|id| *id < members);
         let ids: Vec<u32> = me.neighbours.iter().map(|(id, _)| *id).collect();
@@ -283,9 +310,43 @@ fn key_of(me: &Member, id: u32) -> Result<[u8; 32], Reject> {
     found.map(|place| me.neighbours[place].1).map_err(|_| Reject::NotANeighbour)
 }
 
-fn agree(key: &TaskKey, theirs: &[u8; 32]) -> Result<PairSecret, Reject> {
-    let theirs = TaskPublicKey::from_bytes(*theirs).map_err(|_| Reject::Malformed)?;
-    key.agree(theirs, 0).map_err(|_| Reject::Malformed)
+/// A member's key for a task: that of an agreement, or of a simulation, where what is published is what a pair's secret is made of.
+enum Keys {
+    Agreed(TaskKey),
+    Simulated([u8; 32], Simulation),
+}
+
+impl Keys {
+    /// From what was drawn for the task. Only simulated secrets give a [`Simulation`]: a real peer agrees.
+    fn of(drawn: &[u8; 32], simulation: Option<Simulation>) -> Keys {
+        match simulation {
+            None => Keys::Agreed(TaskKey::from_secret(TASK, drawn)),
+            Some(simulation) => {
+                let mut public = *drawn;
+                // In the form of a key: below 2^254.
+                public[31] &= 0x3f;
+                Keys::Simulated(public, simulation)
+            }
+        }
+    }
+
+    fn public(&self) -> [u8; 32] {
+        match self {
+            Keys::Agreed(key) => key.public().to_bytes(),
+            Keys::Simulated(public, _) => *public,
+        }
+    }
+
+    fn agree(&self, theirs: &[u8; 32]) -> Result<PairSecret, Reject> {
+        match self {
+            Keys::Agreed(key) => {
+                let theirs = TaskPublicKey::from_bytes(*theirs).map_err(|_| Reject::Malformed)?;
+                key.agree(theirs, 0).map_err(|_| Reject::Malformed)
+            }
+            Keys::Simulated(mine, _) if mine == theirs => Err(Reject::Malformed),
+            Keys::Simulated(mine, simulation) => Ok(PairSecret::simulated(*simulation, mine, theirs)),
+        }
+    }
 }
 
 /// What a stream of a pair is for.

@@ -18,6 +18,7 @@
 //! - **Pads** are uniform in Z_2^64 instead of Gaussian: only that honest members are connected matters. Their price is that every dropout must be rolled back.
 //! - **Own masks** (Bonawitz et al. 2017; Bell et al. 2020): without them a late publication would show x + eta.
 //! - **Noise** is for n_H - 1 members: whoever is curious knows its own share.
+//! - **Simulations** agree on nothing: secrets of pairs follow from what is published, since whoever knows the seed knows them anyway (`Simulation`). All else is the same.
 //! - **Members follow the protocol.** Nothing is proved to anyone: a wrong contribution, share or pad makes a wrong sum.
 //!
 //! # Privacy
@@ -26,11 +27,13 @@
 mod board;
 mod config;
 mod letter;
+mod local_steps;
 mod member;
 
 pub use board::Phase;
 pub use config::{BadGopa, Gopa, GopaConfig, MEMBERS_MIN};
 pub use letter::{GopaLetter, Keyed};
+pub use local_steps::LocalSteps;
 
 use board::Board;
 use member::Member;
@@ -54,6 +57,21 @@ impl State {
     /// Whether it knows an estimate.
     pub fn knows(&self) -> bool {
         self.member.sums > 0
+    }
+
+    /// How many sums it knows.
+    pub fn sums(&self) -> u32 {
+        self.member.sums
+    }
+
+    /// How many rounds the model that it knows has been through.
+    pub fn rounds(&self) -> u64 {
+        self.member.sums.into()
+    }
+
+    /// How many contributions the sums that it knows miss, because their members had gone.
+    pub fn missing(&self) -> u32 {
+        self.member.missing
     }
 
     /// How many rounds it has published for.
@@ -125,7 +143,7 @@ impl Algorithm for Gopa {
     }
 
     fn letter_bytes_max(&self, _: Observations<'_>) -> usize {
-        letter::bytes_max(self.config.members, self.config.columns)
+        letter::bytes_max(self.config.members, self.config.numbers())
     }
 
     fn wake_rate(&self, _: Observations<'_>, _: Peers<'_>) -> f64 {

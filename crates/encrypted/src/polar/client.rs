@@ -5,7 +5,8 @@
 //! ```
 //!
 //! f_h = sum_l l_l + m_h lambda_h |x|^2 is a sum over the client's points, so a batch counts m_h / B times. All choices of a round, batches
-//! included, come from one secret seed, which is saved: a client that comes back uploads what it would have uploaded.
+//! included, come from one secret seed, which is saved: a client that comes back uploads what it would have uploaded. With a plan the gradient leaves with
+//! noise: [`super::private`].
 
 use super::config::{Polar, Scope, Variant, Weights};
 use super::letter::PolarLetter;
@@ -179,37 +180,48 @@ impl Client {
         }
         let batch = (config.batch < shard.points.len()).then_some(&self.batch[..]);
         let Cx { gate, outbox, scratch, .. } = cx;
-        scratch.clear();
         scratch.resize((each + 2) * dimension, 0.0);
         let (uploads, rest) = scratch.split_at_mut(each * dimension);
-        let (slope, at) = rest.split_at_mut(dimension);
+        let (slope, mean) = rest.split_at_mut(dimension);
         choices.vectors(uploads, dimension, config.noise_bound);
-        match config.variant {
-            Variant::Basic => {}
-            Variant::MinimumWait => gradient(&shard, batch, self.models.row(self.drawn[within] as usize), slope),
-            Variant::ClientAveraged => {
-                (0..each).for_each(|place| add_scaled(at, 1.0, self.models.row(place)));
-                at.iter_mut().for_each(|value| *value /= each as f64);
-                gradient(&shard, batch, at, slope);
-            }
+        if config.variant == Variant::ClientAveraged {
+            mean.fill(0.0);
+            (0..each).for_each(|place| add_scaled(mean, 1.0, self.models.row(place)));
+            mean.iter_mut().for_each(|value| *value /= each as f64);
         }
-        for (place, (server, upload)) in polar.servers_of(client).zip(uploads.chunks_exact_mut(dimension)).enumerate() {
-            if config.variant == Variant::Basic {
-                gradient(&shard, batch, self.models.row(place), slope);
-            }
-            let slot = within * each + place;
-            match config.weights {
-                Weights::PerNumber => add_scaled(upload, self.weights[slot], slope),
-                Weights::PerCoordinate => {
-                    let weights = &self.weights[slot * dimension..][..dimension];
-                    upload.iter_mut().zip(weights).zip(&*slope).for_each(|((y, weight), g)| *y += weight * g);
+        // How many servers see parts of one gradient.
+        let alike = if config.variant == Variant::Basic { 1 } else { each };
+        for (first, uploads) in (0..each).step_by(alike).zip(uploads.chunks_exact_mut(alike * dimension)) {
+            let at = match config.variant {
+                Variant::Basic => self.models.row(first),
+                Variant::MinimumWait => self.models.row(self.drawn[within] as usize),
+                Variant::ClientAveraged => &*mean,
+            };
+            let taken = match config.private {
+                None => {
+                    gradient(&shard, batch, at, slope);
+                    Taken::Exact(slope)
                 }
+                Some(private) => Taken::Noisy(private.release(&shard, batch, at, slope, gate)?),
+            };
+            for (place, upload) in (first..).zip(uploads.chunks_exact_mut(dimension)) {
+                let slot = within * each + place;
+                let weights = match config.weights {
+                    Weights::PerNumber => &self.weights[slot..=slot],
+                    Weights::PerCoordinate => &self.weights[slot * dimension..][..dimension],
+                };
+                let shown = Shown { step: self.step, weights, upload };
+                let letter = match &taken {
+                    // PRIVACY: the gradient has its noise; the rest is the client's own choices, which know nothing of its data.
+                    Taken::Noisy(noisy) => {
+                        noisy.as_ref().with_public(Public::declare(shown), |shown, slope| shown.of(slope))
+                    }
+                    // PRIVACY: not differentially private. A weighted gradient with a bounded vector added, to one server: an exact value as far
+                    // as any accountant is concerned, epsilon = infinity against the servers.
+                    Taken::Exact(slope) => gate.charge(Track::Models, 1.0, Audience::Servers)?.release(shown.of(slope)),
+                };
+                outbox.send_durable(config.servers[polar.server_at(client, place)], letter)?;
             }
-            // PRIVACY: not differentially private. A weighted gradient with a bounded vector added, to one server: an exact value as far as any
-            // accountant is concerned, epsilon = infinity against the servers.
-            let receipt = gate.charge(Track::Models, 1.0, Audience::Servers)?;
-            let letter = PolarLetter::Upload { step: self.step, values: Numbers::Plain(upload) };
-            outbox.send_durable(config.servers[server], receipt.release(letter))?;
         }
         self.begin(polar, self.step + 1, cx);
         Ok(())
@@ -229,8 +241,34 @@ impl Client {
     }
 }
 
+/// A gradient: as it is, or with the noise that was charged for it.
+enum Taken<'s> {
+    Exact(&'s [f64]),
+    Noisy(Released<&'s mut [f64]>),
+}
+
+/// What becomes of a gradient on its way to one server.
+struct Shown<'u> {
+    step: u32,
+    /// One, or one for each coordinate.
+    weights: &'u [f64],
+    /// d, and then W g + d.
+    upload: &'u mut [f64],
+}
+
+impl<'u> Shown<'u> {
+    fn of(self, slope: &[f64]) -> PolarLetter<'u> {
+        let Shown { step, weights, upload } = self;
+        match weights {
+            [weight] => add_scaled(upload, *weight, slope),
+            weights => upload.iter_mut().zip(weights).zip(slope).for_each(|((y, weight), g)| *y += weight * g),
+        }
+        PolarLetter::Upload { step, values: Numbers::Plain(upload) }
+    }
+}
+
 /// g_h at a point, of these points or of all, into `out`.
-fn gradient(shard: &Shard<'_>, batch: Option<&[u32]>, at: &[f64], out: &mut [f64]) {
+pub fn gradient(shard: &Shard<'_>, batch: Option<&[u32]>, at: &[f64], out: &mut [f64]) {
     let (points, dimension) = (shard.points, shard.points.dimension);
     out.fill(0.0);
     let mut add = |k: usize| {

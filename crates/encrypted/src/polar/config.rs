@@ -1,5 +1,6 @@
 //! The hyper-parameters of POLAR-SGD, and what follows from them.
 
+use super::private::PolarPrivacy;
 use sottovoce_algorithms::Loss;
 use sottovoce_core::PeerId;
 use sottovoce_crypto::fixed_point::sum_fits;
@@ -13,6 +14,9 @@ pub const BOX_MAX: f64 = (1 << 20) as f64;
 
 /// The most servers.
 pub const SERVERS_MAX: usize = 1 << 10;
+
+/// The largest clip: what has noise of this size, and weights, is still a number that peers take.
+pub const CLIP_MAX: f64 = 1e30;
 
 /// Where a client takes its gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +65,10 @@ pub enum Consensus {
     Cycle,
     /// By neighbours' models in the clear, in pairs that change from round to round: those of a path.
     Pairs,
+    /// By neighbours' models in the clear, weighted by Metropolis, on any connected graph: [`PolarConfig::links`].
+    Links,
+    /// The same with one link in each round, in turn.
+    Turns,
 }
 
 /// alpha_k = first / (offset + k)^power, k = 1, 2, ..
@@ -91,6 +99,7 @@ pub struct StepSize {
 /// | batch | B | 1 and above | 10, as the paper's figure |
 /// | step | a0, k0, q | a0 > 0, k0 >= 0, 1/2 < q <= 1 | k0 = 10, q = 1 |
 /// | timeout | | above zero, in wake intervals; on peers in seconds | a guess: 10 |
+/// | private | clip | above 0, at most 1e30; none without a plan | none |
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolarConfig {
     /// How many agents there are, clients and servers.
@@ -129,8 +138,12 @@ pub struct PolarConfig {
     pub step: StepSize,
     /// How servers come together.
     pub consensus: Consensus,
+    /// Which servers hear each other, by their places, for [`Consensus::Links`] and [`Consensus::Turns`]; none for others.
+    pub links: Vec<(usize, usize)>,
     /// After so long without an upload a client is left out.
     pub timeout: f64,
+    /// How gradients are made ready for the noise of a plan; `None`: there is none, and nothing is protected.
+    pub private: Option<PolarPrivacy>,
 }
 
 /// Why there is no such run.
@@ -218,12 +231,20 @@ pub enum BadPolar {
     /// Not a time.
     #[error("a time-out of {0}; accepted: a finite number above zero")]
     Timeout(f64),
+    /// Servers that do not come together.
+    #[error("links between servers that {0}; accepted: different pairs of servers, by which each reaches all others")]
+    Links(&'static str),
+    /// Not a clip.
+    #[error("a clip of {0}; accepted: a number above 0 and at most {CLIP_MAX:e}")]
+    Clip(f64),
 }
 
 /// A checked run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Polar {
     pub(super) config: PolarConfig,
+    /// The first server, where all have numbers in a row.
+    first: Option<u32>,
 }
 
 impl Polar {
@@ -256,7 +277,10 @@ impl Polar {
             return Err(BadPolar::Batch);
         }
         config.check_numbers()?;
-        Ok(Polar { config })
+        config.check_links()?;
+        let (first, last) = (config.servers[0].0, config.servers[servers - 1].0);
+        let first = ((last - first) as usize == servers - 1).then_some(first);
+        Ok(Polar { config, first })
     }
 
     /// alpha_k of the round with this number, from zero.
@@ -288,22 +312,37 @@ impl Polar {
         self.config.rounds * self.config.consensus_every
     }
 
+    /// How many gradients a client takes in all: the steps of its plan, where it has one.
+    pub fn gradients(&self) -> u64 {
+        let each_step = if self.config.variant == Variant::Basic { self.config.servers_each as u64 } else { 1 };
+        u64::from(self.steps()) * each_step
+    }
+
     /// How many clients there are.
     pub fn clients(&self) -> usize {
         self.config.agents as usize - self.config.servers.len()
     }
 
     /// The place of an agent among the servers.
+    #[inline]
     pub fn server(&self, id: PeerId) -> Option<usize> {
-        self.config.servers.binary_search(&id).ok()
+        match self.first {
+            Some(first) => Some(id.0.wrapping_sub(first) as usize).filter(|place| *place < self.config.servers.len()),
+            None => self.config.servers.binary_search(&id).ok(),
+        }
     }
 
     /// The place of an agent among the clients.
+    #[inline]
     pub fn client(&self, id: PeerId) -> Option<usize> {
-        match self.config.servers.binary_search(&id) {
-            Err(before) if id.0 < self.config.agents => Some(id.index() - before),
-            _ => None,
-        }
+        let servers = self.config.servers.len();
+        let before = match self.first {
+            Some(first) if id.0 < first => 0,
+            Some(first) if id.index() >= first as usize + servers => servers,
+            Some(_) => return None,
+            None => self.config.servers.binary_search(&id).err()?,
+        };
+        (id.0 < self.config.agents).then(|| id.index() - before)
     }
 
     /// The clients, in increasing order.
@@ -312,9 +351,13 @@ impl Polar {
     }
 
     /// The places of a client's servers, N_h: as many as each has, from its own place on.
-    pub fn servers_of(&self, client: usize) -> impl Iterator<Item = usize> + use<> {
-        let servers = self.config.servers.len();
-        (0..self.config.servers_each).map(move |k| (client + k) % servers)
+    pub fn servers_of(&self, client: usize) -> impl Iterator<Item = usize> + use<'_> {
+        (0..self.config.servers_each).map(move |place| self.server_at(client, place))
+    }
+
+    /// The server at one of these places.
+    pub(super) fn server_at(&self, client: usize, place: usize) -> usize {
+        (client + place) % self.config.servers.len()
     }
 
     /// The place of a server among those of a client.
@@ -337,10 +380,26 @@ impl Polar {
                 let other = if first { server + 1 } else { server.wrapping_sub(1) };
                 if other < servers { vec![other] } else { Vec::new() }
             }
+            Consensus::Links => self.linked(server).collect(),
+            Consensus::Turns => {
+                let (a, b) = self.config.links[round as usize % self.config.links.len()];
+                [(a, b), (b, a)].into_iter().filter(|(one, _)| *one == server).map(|(_, other)| other).collect()
+            }
         };
-        // Neighbours have equal degrees in all of these.
-        let each = 1.0 / (1.0 + neighbours.len() as f64);
-        (1.0 - each * neighbours.len() as f64, neighbours.into_iter().map(|other| (other, each)).collect())
+        let degree = |other: usize| match self.config.consensus {
+            Consensus::Links => self.linked(other).count(),
+            // Neighbours have equal degrees in all others.
+            _ => neighbours.len(),
+        };
+        let weight = |other: usize| 1.0 / (1.0 + neighbours.len().max(degree(other)) as f64);
+        let others: Vec<(usize, f64)> = neighbours.iter().map(|other| (*other, weight(*other))).collect();
+        (1.0 - others.iter().map(|(_, weight)| weight).sum::<f64>(), others)
+    }
+
+    /// The servers that have a link with this one.
+    fn linked(&self, server: usize) -> impl Iterator<Item = usize> + use<'_> {
+        let ends = self.config.links.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]);
+        ends.filter(move |(one, _)| *one == server).map(|(_, other)| other)
     }
 
     /// Whether a theorem says that it converges with this loss: subgradients need weights that add up at every step.
@@ -350,6 +409,27 @@ impl Polar {
 }
 
 impl PolarConfig {
+    fn check_links(&self) -> Result<(), BadPolar> {
+        let (servers, links) = (self.servers.len(), &self.links);
+        if !matches!(self.consensus, Consensus::Links | Consensus::Turns) {
+            return if links.is_empty() { Ok(()) } else { Err(BadPolar::Links("nobody uses")) };
+        }
+        let is_same = |one: (usize, usize), other: (usize, usize)| one == other || one == (other.1, other.0);
+        for (k, &(a, b)) in links.iter().enumerate() {
+            if a == b || a >= servers || b >= servers || links[..k].iter().any(|other| is_same((a, b), *other)) {
+                return Err(BadPolar::Links("lead nowhere new"));
+            }
+        }
+        let mut reached = vec![false; servers];
+        reached[0] = true;
+        for _ in 0..servers {
+            for &(a, b) in links {
+                (reached[a], reached[b]) = (reached[a] | reached[b], reached[a] | reached[b]);
+            }
+        }
+        if reached.iter().all(|reached| *reached) { Ok(()) } else { Err(BadPolar::Links("do not join all")) }
+    }
+
     fn check_numbers(&self) -> Result<(), BadPolar> {
         let &PolarConfig { weight, weight_bound, noise_bound, start, step, timeout, .. } = self;
         if !(weight.is_finite() && weight > 0.0) {
@@ -386,6 +466,11 @@ impl PolarConfig {
         }
         if !(timeout.is_finite() && timeout > 0.0) {
             return Err(BadPolar::Timeout(timeout));
+        }
+        if let Some(PolarPrivacy { clip, .. }) = self.private
+            && !(clip > 0.0 && clip <= CLIP_MAX)
+        {
+            return Err(BadPolar::Clip(clip));
         }
         Ok(())
     }

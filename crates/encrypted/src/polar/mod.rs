@@ -20,17 +20,20 @@
 //!
 //! # Privacy
 //! **This is not differential privacy.** A server sees W g + d and not g; at a model that stays where it is, the mean of a hundred such uploads points
-//! nearly where the client's gradient does (docs/polar.md). The ledger says epsilon = infinity, audience: the servers.
+//! nearly where the client's gradient does (docs/polar.md). The ledger says epsilon = infinity, audience: the servers. With a plan each gradient has noise before it is
+//! weighted, and that is local differential privacy: [`private`].
 
 pub mod client;
 pub mod config;
 mod letter;
 pub mod perturbation;
+pub mod private;
 pub mod server;
 
 pub use client::Client;
 pub use config::{BadPolar, CompactSet, Consensus, Polar, PolarConfig, Scope, StepSize, Variant, Weights};
 pub use letter::{PolarLetter, Words};
+pub use private::PolarPrivacy;
 pub use server::Server;
 
 use letter::HEAD_BYTES;

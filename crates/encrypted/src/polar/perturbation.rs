@@ -22,7 +22,7 @@ use sottovoce_algorithms::vector::norm;
 const ROUNDING: f64 = 1e-12;
 
 /// The secret choices of one client in one round: a seed, and for every use a stream of its own.
-pub(super) struct Choices(ChaCha12Rng);
+pub struct Choices(ChaCha12Rng);
 
 impl Choices {
     /// Those of this use.

@@ -235,12 +235,13 @@ impl Server {
 
     /// Goes on as far as what has arrived allows.
     fn advance(&mut self, polar: &Polar, me: usize, cx: &mut Cx<'_>) {
-        loop {
+        // What is true of most uploads.
+        while self.phase != Phase::Uploads || self.missing == 0 {
             let all = |heard: &[bool]| heard.iter().enumerate().all(|(server, heard)| server == me || *heard);
             let has_keys = polar.config.consensus != Consensus::Secure
                 || self.pairs.iter().enumerate().all(|(server, pair)| server == me || pair.is_some());
             match self.phase {
-                Phase::Uploads if self.missing == 0 && (self.idled || !self.is_deserted()) => {
+                Phase::Uploads if self.idled || !self.is_deserted() => {
                     self.finish_step(polar, me, cx);
                 }
                 Phase::Rosters if all(&self.rosters) && has_keys => self.share(polar, me, cx),
@@ -531,7 +532,7 @@ impl Server {
         Ok(())
     }
 
-    fn pair(&self, bytes: [u8; 32], first_round: u32) -> Result<PairSecret, Reject> {
+    pub(super) fn pair(&self, bytes: [u8; 32], first_round: u32) -> Result<PairSecret, Reject> {
         let theirs = TaskPublicKey::from_bytes(bytes).map_err(|_| Reject::Malformed)?;
         self.key().agree(theirs, u64::from(first_round)).map_err(|_| Reject::Malformed)
     }

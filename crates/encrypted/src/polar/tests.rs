@@ -7,6 +7,8 @@ use sottovoce_algorithms::testing::{Mail, Network, random_problem};
 use sottovoce_algorithms::{Loss, Problem, Regularization};
 use sottovoce_core::wire::Numbers;
 use sottovoce_core::{Graph, Wire};
+use sottovoce_crypto::pad::Direction;
+use sottovoce_privacy::sensitivity::Norm;
 
 /// Eight agents; servers are numbers 1, 3, 4 and 6.
 fn problem() -> Problem {
@@ -77,6 +79,49 @@ fn what_servers_agree_on_is_the_mean_of_plain_integers_to_the_bit() {
             let mean = |c: usize| models.iter().map(|x| x[c]).sum::<f64>() / 4.0;
             assert!((0..3).all(|c| (exact[c] - mean(c)).abs() <= 1.0 / 4294967296.0));
         }
+    }
+}
+
+/// Two of four servers put together all pads that they have, and take them off what the other two say: the sum of the two is left, to the bit, and each of them still
+/// has the pad that these two share, so that any other two models with the same sum would have looked the same. Three see the fourth's model.
+#[test]
+fn a_coalition_of_all_but_two_servers_sees_only_the_sum_of_the_rest() {
+    let (problem, polar) = (problem(), polar(|config| config));
+    let mut network = Network::start(&polar, &problem);
+    let seen = deliver(&mut network, |mail| masked(mail).is_some());
+    let key = |of: u32| {
+        let keys = seen.iter().filter(|mail| mail.from == PeerId(of)).filter_map(|mail| {
+            match PolarLetter::decode(&mail.bytes) {
+                Ok(PolarLetter::Key(key)) => Some(key),
+                _ => None,
+            }
+        });
+        keys.last().expect("a server tells its key")
+    };
+    let model = |of: u32| -> Vec<u64> {
+        let grid = |x: &f64| (x * 4294967296.0).round_ties_even() as i64 as u64;
+        server(&network, of).model().iter().map(grid).collect()
+    };
+    // What is left of a server's words when a coalition takes off all pads that it shares with it.
+    let left = |of: u32, coalition: &[u32]| -> Vec<u64> {
+        let sent = network.mail.iter().find(|mail| mail.from == PeerId(of)).and_then(masked).expect("its words").1;
+        coalition.iter().fold(sent, |words, member| {
+            let mut pair = server(&network, *member).pair(key(of), 0).expect("a key");
+            let mut pad = vec![0; words.len()];
+            pair.stream(0, Direction::FromSmaller).expect("fresh here").mask(&mut pad).expect("short");
+            // Where one adds the pad the other subtracts it.
+            words.iter().zip(pad).map(|(word, pad)| word.wrapping_add(pad)).collect()
+        })
+    };
+    for [a, b, c, d] in [[1, 3, 4, 6], [4, 6, 1, 3], [1, 6, 3, 4]] {
+        let (of_c, of_d) = (left(c, &[a, b]), left(d, &[a, b]));
+        for k in 0..3 {
+            let sum = model(c)[k].wrapping_add(model(d)[k]);
+            assert_eq!(of_c[k].wrapping_add(of_d[k]), sum);
+            assert_ne!(of_c[k], model(c)[k]);
+            assert!((of_c[k].wrapping_sub(model(c)[k]) as i64).unsigned_abs() > 1 << 40, "a pad, not a small number");
+        }
+        assert_eq!(left(c, &[a, b, d]), model(c), "all others together see it");
     }
 }
 
@@ -253,10 +298,14 @@ fn no_client_is_blamed_while_a_server_is_away() {
 
 #[test]
 fn averaging_weights_are_doubly_stochastic() {
-    for consensus in [Consensus::Secure, Consensus::Cycle, Consensus::Pairs] {
+    for consensus in [Consensus::Secure, Consensus::Cycle, Consensus::Pairs, Consensus::Links, Consensus::Turns] {
         for servers in 2..7_u32 {
             let config = small_polar(9, 2).config().clone();
-            let config = PolarConfig { servers: (0..servers).map(PeerId).collect(), consensus, ..config };
+            // A star with a ring around it, open at one place.
+            let star = (1..servers as usize).map(|k| (k, 0)).chain((2..servers as usize).map(|k| (k - 1, k)));
+            let links =
+                if matches!(consensus, Consensus::Links | Consensus::Turns) { star.collect() } else { Vec::new() };
+            let config = PolarConfig { servers: (0..servers).map(PeerId).collect(), consensus, links, ..config };
             let polar = Polar::new(PolarConfig { servers_each: 2, ..config }).expect("good parameters");
             for round in 0..3 {
                 let mut columns = vec![0.0; servers as usize];
@@ -299,6 +348,20 @@ fn what_cannot_be_run_is_refused_in_a_line_that_says_what_can() {
     assert!(refused(&|config| PolarConfig { batch: 0, ..config }).starts_with("a batch of no points"));
     assert!(refused(&|config| PolarConfig { rounds: 0, ..config }).starts_with("0 rounds"));
     assert!(refused(&|config| PolarConfig { timeout: 0.0, ..config }).starts_with("a time-out"));
+    for (consensus, links, says) in [
+        (Consensus::Links, vec![], "do not join all"),
+        (Consensus::Turns, vec![(0, 1)], "do not join all"),
+        (Consensus::Links, vec![(0, 1), (1, 2), (1, 0)], "lead nowhere new"),
+        (Consensus::Links, vec![(0, 1), (2, 2)], "lead nowhere new"),
+        (Consensus::Links, vec![(0, 1), (1, 3)], "lead nowhere new"),
+        (Consensus::Secure, vec![(0, 1), (1, 2)], "nobody uses"),
+    ] {
+        let said = refused(&|config| PolarConfig { consensus, links: links.clone(), ..config });
+        assert!(said.contains(says), "{said}");
+    }
+    let clip = |clip| Some(PolarPrivacy { clip, norm: Norm::L2 });
+    assert!(refused(&|config| PolarConfig { private: clip(0.0), ..config }).starts_with("a clip of 0"));
+    assert!(refused(&|config| PolarConfig { private: clip(f64::INFINITY), ..config }).starts_with("a clip of inf"));
     let step = StepSize { power: 0.5, ..still() };
     assert!(refused(&|config| PolarConfig { step, ..config }).contains("^0.5"));
     let basic = |config| PolarConfig { variant: Variant::Basic, scope: Scope::Iteration, ..config };

@@ -111,9 +111,11 @@ impl<A: Algorithm, D: Disk, N: Noise + 'static> Node<'_, A, D, N> {
     }
 
     /// Whether it has nothing to do: it is done, or it and its neighbours have not moved for a while, or it has had all its wakes, or, where these
-    /// are not counted, its plan is done.
+    /// are not counted, its plan is done. One whose clock never ticks acts when letters come, and has something to do until it is done.
     pub fn is_quiet(&self) -> bool {
-        let planned = || self.rules.plan.as_ref().is_some_and(|plan| self.gate.ledger().releases() == plan.releases());
+        let acts = self.wake_rate > 0.0;
+        let planned =
+            || acts && self.rules.plan.as_ref().is_some_and(|plan| self.gate.ledger().releases() == plan.releases());
         let still = self.rules.tolerance.is_some() && self.still >= STILL_WAKES;
         !self.is_asking()
             && (self.is_done() || still || self.rules.wakes_max.map_or_else(planned, |most| self.wakes >= most))

@@ -3,6 +3,7 @@
 
 pub mod backups;
 pub mod courier;
+pub mod labels;
 pub mod world;
 
 use sottovoce_core::Coin;

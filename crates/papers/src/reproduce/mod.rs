@@ -18,6 +18,7 @@ mod not_dp;
 mod outcome;
 mod page;
 mod picture;
+mod polar;
 mod results;
 mod sound;
 mod table_1;
@@ -83,6 +84,12 @@ static THESIS_4: Paper = Paper {
     folder: "thesis-chapter-4",
     title: "Bellet: Contributions to Decentralized and Privacy-Preserving Machine Learning (thesis, 2021), chapter 4",
     expected: include_str!("../../../../papers/thesis-chapter-4/expected.toml"),
+};
+
+static POLAR: Paper = Paper {
+    folder: "2018-polar-sgd",
+    title: "Gade, Vaidya: Privacy-Preserving Distributed Learning via Obfuscated Stochastic Gradients (CDC 2018)",
+    expected: include_str!("../../../../papers/2018-polar-sgd/expected.toml"),
 };
 
 /// All experiments, in the order in which `all` runs them.
@@ -174,6 +181,30 @@ pub static EXPERIMENTS: &[Experiment] = &[
         toml: include_str!("../../../../papers/thesis-chapter-4/figure-4.1.toml"),
         data: &["california_housing"],
         run: thesis::figure_4_1::run,
+    },
+    Experiment {
+        name: "polar-figure-3",
+        title: "POLAR-SGD by number of steps between two averages, in both readings of its weights",
+        paper: &POLAR,
+        toml: include_str!("../../../../papers/2018-polar-sgd/polar-figure-3.toml"),
+        data: &[],
+        run: polar::figure_3::run,
+    },
+    Experiment {
+        name: "polar-privacy",
+        title: "Not in the paper: noise that is charged, beside the paper's weights and vectors",
+        paper: &POLAR,
+        toml: include_str!("../../../../papers/2018-polar-sgd/polar-privacy.toml"),
+        data: &[],
+        run: polar::privacy::run,
+    },
+    Experiment {
+        name: "table-4.1",
+        title: "Masks and noise of private averages, by each reading of the theorem and exactly",
+        paper: &THESIS_4,
+        toml: include_str!("../../../../papers/thesis-chapter-4/table-4.1.toml"),
+        data: &[],
+        run: thesis::table_4_1::run,
     },
 ];
 

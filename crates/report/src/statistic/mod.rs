@@ -12,6 +12,7 @@ pub use page::{answer, html, missing_in_words};
 pub use pictures::plots;
 
 use crate::page::Origins;
+use crate::pairs::ByDistance;
 
 /// Everything a report of a statistic shows.
 #[derive(Clone, Debug, Default)]
@@ -54,32 +55,6 @@ pub struct Report {
     pub pairs: Option<ByDistance>,
     /// How to get it again.
     pub origins: Origins,
-}
-
-/// Epsilons of pairs of members.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ByDistance {
-    /// That of the worst pair.
-    pub worst: f64,
-    /// The mean over all of them.
-    pub mean: f64,
-    /// By distance in the graph, from 1 on.
-    pub distances: Vec<AtDistance>,
-}
-
-/// Epsilons of the pairs at one distance.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct AtDistance {
-    /// Edges between the two.
-    pub distance: u64,
-    /// How many ordered pairs.
-    pub pairs: u64,
-    /// Their mean.
-    pub mean: f64,
-    /// The least of them.
-    pub least: f64,
-    /// The largest of them.
-    pub most: f64,
 }
 
 /// One agent at the end.

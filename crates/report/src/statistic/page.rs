@@ -141,11 +141,7 @@ fn write_cost(out: &mut String, report: &Report) {
         escape(&report.guarantee)
     );
     if let Some(pairs) = &report.pairs {
-        let _ = write!(
-            out,
-            "<p>It is that of the worst pair of members; on the mean over all pairs it is {}.</p>",
-            significant(pairs.mean, 3)
-        );
+        let _ = write!(out, "<p>{}</p>", pairs.in_words());
     }
     out.push_str("</div></div>\n");
 }

@@ -1,8 +1,9 @@
 //! The pictures: error against exchanges and against what was sent, and the agents' estimates side by side.
 
-use super::{AtDistance, Report};
+use super::Report;
 use crate::page::{HEIGHT, Picture, WIDTH};
-use crate::plot::number::{count, significant};
+use crate::pairs;
+use crate::plot::number::significant;
 use crate::plot::{Axis, Chart, Dot, Ink, Stroke};
 
 /// More agents than this are not drawn one by one.
@@ -16,7 +17,12 @@ const COLUMNS_MAX: usize = 5;
 
 /// All pictures that the report has the numbers for, in reading order.
 pub fn plots(report: &Report) -> Vec<Picture> {
-    let pictures = [error(report, Along::Wakes), error(report, Along::Bytes), estimates(report), by_distance(report)];
+    let pictures = [
+        error(report, Along::Wakes),
+        error(report, Along::Bytes),
+        estimates(report),
+        report.pairs.as_ref().and_then(pairs::picture),
+    ];
     pictures.into_iter().flatten().collect()
 }
 
@@ -129,40 +135,4 @@ fn estimates(report: &Report) -> Option<Picture> {
         caption += &format!(" The first {columns} of {} columns.", report.columns.len());
     }
     Some(Picture::new("estimates", caption, &chart.scene(WIDTH, HEIGHT)))
-}
-
-/// What is learned of a member by another, by how far they are apart.
-fn by_distance(report: &Report) -> Option<Picture> {
-    let pairs = report.pairs.as_ref()?;
-    // Beyond the last that learn anything there is one more, to show that.
-    let last = pairs.distances.iter().rfind(|at| at.most > 0.0)?.distance;
-    let shown = || pairs.distances.iter().filter(move |at| at.pairs > 0 && at.distance <= last + 1);
-    let farthest = shown().map(|at| at.distance).max()? as f64;
-    let (x, y) = (Axis::linear(0.0, farthest + 1.0), Axis::from_zero(pairs.worst));
-    let mut chart = Chart::new(
-        "Epsilon by distance",
-        (x, "edges between the two members of a pair"),
-        (y, "epsilon of what one learns of the other"),
-    );
-    let ink = Ink::Series(0);
-    chart.band(ink, &shown().map(|at| (at.distance as f64, at.least, at.most)).collect::<Vec<_>>());
-    chart.line(None, ink, Stroke::Strong, &shown().map(|at| (at.distance as f64, at.mean)).collect::<Vec<_>>());
-    let dot = |at: &AtDistance| Dot {
-        x: at.distance as f64,
-        y: at.mean,
-        tip: Some(format!(
-            "distance {}: {} on average, from {} to {}, {} pairs",
-            at.distance,
-            significant(at.mean, 3),
-            significant(at.least, 3),
-            significant(at.most, 3),
-            count(at.pairs)
-        )),
-    };
-    chart.dots("mean of all pairs at this distance", ink, false, shown().map(dot).collect());
-    chart.level("mean of all pairs", Ink::Series(1), Stroke::Dotted, pairs.mean);
-    let caption = "What a member learns of another, by how many edges lie between them: a dot is the mean of all ordered pairs at that distance, \
-                   and the band reaches from the least to the largest of them. Neighbours are sent the noisy value itself; further apart than \
-                   the rounds reach nobody learns anything.";
-    Some(Picture::new("epsilon-by-distance", caption.to_owned(), &chart.scene(WIDTH, HEIGHT)))
 }

@@ -205,7 +205,9 @@ fn draw_names(scene: &mut Scene, at: &[(f64, f64)], names: &[&str], radius: impl
 fn caption(report: &Report, shown: usize, edges: usize, drawn: usize, coloured: bool) -> String {
     let total = report.agents.len();
     let mut text = String::from("Each disc is an agent, larger with more training points; ");
-    text += if edges == 0 {
+    text += if report.everyone {
+        "who writes to whom follows from the task, so that no lines are drawn. "
+    } else if edges == 0 {
         "no two of them are joined. "
     } else {
         "lines join those who learn together, darker with more weight. "

@@ -22,6 +22,7 @@ pub use sweep::{Point, Sweep};
 pub use words::headline;
 
 use crate::page::{HEIGHT, Origins, Picture, TALL, WIDTH};
+use crate::pairs;
 
 /// Where the noise and the numbers of a run come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +64,8 @@ pub struct Report {
     pub edges: Vec<(u32, u32, f64)>,
     /// What is known of the agents, where the graph was learned.
     pub learned: Option<LearnedGraph>,
+    /// Whether the task says by itself who writes to whom, so that there is no graph to draw.
+    pub everyone: bool,
     /// Whether messages differ so much in size that bits are worth a picture.
     pub in_bits: bool,
     /// One row per algorithm, in the order of the table.
@@ -156,7 +159,8 @@ pub struct Row {
 /// All pictures that the report has the numbers for, in reading order.
 pub fn plots(report: &Report) -> Vec<Picture> {
     let curves = curves::pictures(report).into_iter();
-    let private = private::pictures(report).into_iter();
+    let pairs = report.private.iter().filter_map(|private| pairs::picture(private.pairs.as_ref()?));
+    let private = private::pictures(report).into_iter().chain(pairs);
     let graph = graph::picture(report).into_iter().chain(learned::pictures(report));
     private.chain(curves).chain(sizes::picture(report)).chain(graph).collect()
 }

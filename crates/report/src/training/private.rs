@@ -2,6 +2,7 @@
 
 use super::sweep::{Point, Sweep};
 use super::{HEIGHT, Origin, Picture, Report, WIDTH, finite};
+use crate::pairs::ByDistance;
 use crate::plot::number::{self, NONE};
 use crate::plot::{Axis, Chart, Dot, Ink, Stroke, escape};
 use std::fmt::Write;
@@ -31,6 +32,8 @@ pub struct PrivateRun {
     pub spent: Vec<(String, f64)>,
     /// For whose replacement and against whom it holds, in a sentence.
     pub guarantee: String,
+    /// Where there is a guarantee for each pair of members: how it falls with their distance.
+    pub pairs: Option<ByDistance>,
     /// The plan, in a sentence.
     pub plan: String,
     /// What a careful reader should know.
@@ -150,27 +153,34 @@ pub(super) fn section(private: &PrivateRun) -> String {
         );
     }
     out.push_str("</tbody>\n</table>\n");
-    out.push_str(match private.origin {
-        Origin::Simulator => {
+    if let Some(pairs) = &private.pairs {
+        let _ = writeln!(out, "<p>{}</p>", pairs.in_words());
+    }
+    let bounds = format!("bounds what can be learned, {}, whatever else is known", escape(&private.guarantee));
+    let _ = match private.origin {
+        Origin::Simulator => writeln!(
+            out,
             "<p><b>This was a simulation.</b> Its noise comes from the seed, which stands below: whoever knows it can take the noise \
              off, so these models protect nobody. The figures say what real peers would spend. A real release needs real peers \
              (<code>sottovoce peer</code>): each on its own machine, with its own data, and with exact noise from its system’s \
              entropy that nobody can make again.</p>\n\
-             <p>Epsilon then bounds what anyone who sees every message can learn about one record, whatever else they know. It covers \
+             <p>Epsilon then {bounds}. It covers \
              what agents send. It does not cover this report: objective, scores, losses and home models are made of exact data. Do not \
-             show it to anyone who must not see the data.</p>\n"
-        }
-        Origin::Peers => {
-            "<p>Epsilon bounds what anyone who sees every message can learn about one record, whatever else they know. The noise came \
+             show it to anyone who must not see the data.</p>"
+        ),
+        Origin::Peers => writeln!(
+            out,
+            "<p>Epsilon {bounds}. The noise came \
              from the peers’ systems’ entropy. This report is made of what peers told and of public facts (names, numbers of points, the \
-             graph, counters); no score, loss or home model is in it.</p>\n"
-        }
-        Origin::Revealed => {
-            "<p>Epsilon bounds what anyone who sees every message can learn about one record, whatever else they know. It covers \
+             graph, counters); no score, loss or home model is in it.</p>"
+        ),
+        Origin::Revealed => writeln!(
+            out,
+            "<p>Epsilon {bounds}. It covers \
              what agents send. It does not cover this report: objective, scores, losses and home models are made of exact data, and \
-             were revealed. Do not show it to anyone who must not see the data.</p>\n"
-        }
-    });
+             were revealed. Do not show it to anyone who must not see the data.</p>"
+        ),
+    };
     if private.home {
         let _ = writeln!(
             out,

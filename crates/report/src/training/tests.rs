@@ -38,6 +38,7 @@ fn small() -> Report {
         agents: (0..10).map(|i| agent(i, 0.7, if i == 3 { 0.6 } else { 0.9 })).collect(),
         edges: (0..10).map(|i| (i, (i + 1) % 10, 0.1 * f64::from(i + 1))).collect(),
         learned: None,
+        everyone: false,
         in_bits: false,
         table: vec![row("model propagation"), row("coordinate descent")],
         origins: Origins {
@@ -176,6 +177,10 @@ fn no_edges_and_no_points() {
     let (pictures, _) = check(&report);
     assert_eq!(stems(&pictures), ALL);
     assert!(pictures[5].caption.contains("no two of them are joined"));
+    let open = Report { edges: Vec::new(), everyone: true, ..small() };
+    assert!(
+        open.pictures()[5].caption.contains("no lines are drawn") && !open.pictures()[5].caption.contains("joined")
+    );
 }
 
 #[test]
@@ -259,6 +264,7 @@ fn private() -> Report {
         delta: 0.001,
         accountant: "tight".into(),
         spent: vec![("tight".into(), 1.049_999), ("theorem-1".into(), 1.2), ("sum".into(), f64::INFINITY)],
+        pairs: None,
         guarantee: "for one record replaced by another, against everyone".to_owned(),
         plan: "Each agent releases 1 update.".into(),
         warnings: vec!["delta is large".into()],

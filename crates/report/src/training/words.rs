@@ -98,14 +98,19 @@ fn without_scores(report: &Report) -> String {
     };
     let samples: &[Sample] = report.runs.last().map_or(&[], |run| &run.points);
     let mut objectives = samples.iter().filter_map(|s| finite(s.objective));
-    let wakes = samples.last().map_or(0, |s| s.wakes);
+    let (wakes, vectors) = samples.last().map_or((0, 0), |s| (s.wakes, s.vectors_sent));
+    // Where letters alone make agents act, nobody wakes.
+    let effort =
+        if wakes == 0 { format!("with {} vectors", count(vectors)) } else { format!("in {} wakes", count(wakes)) };
     match (objectives.next(), objectives.next_back()) {
         (Some(first), Some(last)) => format!(
-            "{agents} brought the objective from {} to {} in {} wakes; without test data there is no score.",
+            "{agents} brought the objective from {} to {} {effort}; without test data there is no score.",
             significant(first, 4),
             significant(last, 4),
-            count(wakes)
         ),
+        _ if wakes == 0 && vectors > 0 => {
+            format!("{agents} sent {} vectors in all; what they gained, their owners know.", count(vectors))
+        }
         _ if wakes == 0 => format!("{agents}, and nobody woke: there is nothing to compare."),
         // Of real peers nothing is known that needs everyone's data.
         _ => format!("{agents} woke {} times in all; what they gained, their owners know.", count(wakes)),

@@ -79,12 +79,17 @@ pub(super) fn only_in_one<'f>(one: &'f Files, other: &'f Files) -> Option<&'f St
     missing(one, other).or_else(|| missing(other, one))
 }
 
-/// A csv file without its numbers: lines, the names in their first column, and how many fields each has.
+/// A csv file without its numbers: lines, the names in their first column where that is one of agents, and how many fields each has.
 pub(super) fn outline(csv: &[u8]) -> Vec<(String, usize)> {
     let text = String::from_utf8_lossy(csv);
+    let has_names = text.starts_with("agent,");
     let one = |(k, line): (usize, &str)| {
         let fields = line.split(',').count();
-        let first = if k == 0 { line } else { line.split(',').next().unwrap_or_default() };
+        let first = match k {
+            0 => line,
+            _ if has_names => line.split(',').next().unwrap_or_default(),
+            _ => "",
+        };
         (first.to_owned(), fields)
     };
     text.lines().enumerate().map(one).collect()
@@ -175,5 +180,8 @@ mod tests {
         assert_ne!(outline(b"agent,x\nann,0.5\n"), outline(b"agent,x\nann,0.5,1\n"));
         assert_ne!(outline(b"agent,x\nann,0.5\n"), outline(b"agent,x\n"));
         assert_ne!(outline(b"agent,x\n"), outline(b"agent,y\n"));
+        assert_ne!(outline(b"agent,x\nann,1\n"), outline(b"agent,x\nbob,1\n"));
+        assert_eq!(outline(b"x,y\n0.5,1\n"), outline(b"x,y\n-3,2\n"), "the one model of all has no name");
+        assert_ne!(outline(b"x,y\n0.5,1\n"), outline(b"x,y\n"));
     }
 }

@@ -7,9 +7,12 @@
 //! | replay | one run again on neighbouring data sets, with the outputs of all mechanisms frozen: nothing else may change |
 //! | artefacts | the real loader, writers and commands on neighbouring files: what they print, write, refuse and exit with |
 //! | frames | real peers without sockets on neighbouring files, with the outputs of all mechanisms frozen: the bytes they exchange |
+//!
+//! Where nothing is claimed and gradients go to servers, [`exposure`] measures what one of these learns.
 
 mod artefacts;
 mod compare;
+mod exposure;
 mod frames;
 mod neighbours;
 mod records;
@@ -24,6 +27,7 @@ use crate::private;
 use crate::train::Halt;
 pub use artefacts::{ArtefactAudit, Start, audit_artefacts};
 pub use compare::Ended;
+pub use exposure::{COSINE_ROUNDS, Cosines, Exposure, MEMBERSHIP_ROUNDS, OneServer, exposure};
 pub use frames::{FrameAudit, Noises, Overheard, Peers, audit_frames};
 pub use replay::ReplayAudit;
 pub use runs::RunAudit;

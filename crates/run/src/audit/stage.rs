@@ -229,10 +229,15 @@ impl<A: Algorithm> Algorithm for Witness<'_, A> {
     }
 }
 
-/// The task of an agent and its neighbours alone, at most `agents` of them; and who the agent is there. The plan stays what it was.
+/// The task of an agent and its neighbours alone, at most `agents` of them, and whom the task itself names; and who the agent is there. The plan stays what it
+/// was.
 pub(super) fn neighbourhood(loaded: &Loaded, target: PeerId, agents: usize) -> (Loaded, PeerId) {
     let problem = &loaded.problem;
-    let mut kept: Vec<PeerId> = problem.graph.peers(target).iter().map(|edge| edge.peer).take(agents - 1).collect();
+    let named = (loaded.task.algorithm.without_data)(&loaded.task.own);
+    let is_named = |id: &PeerId| named.contains(&loaded.names[id.index()]);
+    let neighbours = || problem.graph.peers(target).iter().map(|edge| edge.peer);
+    let others = neighbours().filter(|id| !is_named(id)).take((agents - 1).saturating_sub(named.len()));
+    let mut kept: Vec<PeerId> = neighbours().filter(is_named).chain(others).collect();
     kept.push(target);
     kept.sort();
     let place = |id: PeerId| kept.binary_search(&id).ok().map(|k| k as u32);

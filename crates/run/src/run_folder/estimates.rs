@@ -5,7 +5,7 @@ use super::{digest_of_run, digest_of_told, ledger_of, pages, rows_csv, write_pic
 use crate::facts::{PublicFacts, Told};
 use crate::measure::Measured;
 use crate::pairs::{PairFigures, mean_of};
-use sottovoce_report::statistic::{self, AgentEstimate, ByDistance, Report, Sample};
+use sottovoce_report::statistic::{self, AgentEstimate, Report, Sample};
 use sottovoce_report::training::bound_or_infinity;
 use sottovoce_task::error::Mistake;
 use sottovoce_task::folder::Folder;
@@ -96,14 +96,11 @@ fn write(
     }
     folder.write("task.toml", &facts.task)?;
     folder.write("summary.json", serde_json::to_string_pretty(summary).expect("a summary is JSON") + "\n")?;
-    let report = Report { pairs: seen.pairs.map(by_distance), ..page(facts, told, seen, summary, commands) };
+    let report =
+        Report { pairs: seen.pairs.map(PairFigures::by_distance), ..page(facts, told, seen, summary, commands) };
     let pictures = statistic::plots(&report);
     write_pictures(folder, &pictures)?;
     folder.write("report.html", statistic::html(&report, &pictures))
-}
-
-fn by_distance(pairs: &PairFigures) -> ByDistance {
-    ByDistance { worst: pairs.both.worst, mean: pairs.both.mean, distances: pairs.by_distance.clone() }
 }
 
 fn metrics_csv(samples: &[Sample]) -> String {

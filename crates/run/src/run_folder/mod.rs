@@ -30,6 +30,7 @@ pub use summary::{
 use crate::facts::{PublicFacts, Told};
 use crate::ledger_file::{self, Header};
 use crate::one_model::OneModel;
+use crate::pairs::{PairFigures, mean_of};
 use crate::train::Trained;
 use sha2::{Digest, Sha256};
 use sottovoce_core::{Graph, PeerId, Rows};
@@ -63,7 +64,8 @@ pub fn summary(loaded: &Loaded, runs: &[&Trained]) -> Result<Summary, Mistake> {
     let facts = PublicFacts::of(loaded);
     let told = Told::of(&facts, runs.last().expect("the run itself is among the runs"));
     let digest = digest_of_run(&facts, &told, &loaded.task)?;
-    Ok(Exact { loaded, runs, sweep: None }.summary(&facts, &told, digest))
+    let summary = Exact { loaded, runs, sweep: None }.summary(&facts, &told, digest);
+    Ok(summary.with_pairs(&facts, mean_of(&facts, told.ledgers)))
 }
 
 /// Writes the run directory of real peers, from public facts and what they told each other.
@@ -76,10 +78,12 @@ pub fn write_told(
     told: &Told<'_>,
     commands: Vec<String>,
 ) -> Result<Summary, Mistake> {
+    let pairs = PairFigures::of(facts, told.ledgers);
     let summary = Summary::of(facts, told, digest_of_told(facts, told));
-    write_released(folder, facts, told)?;
+    let summary = summary.with_pairs(facts, pairs.as_ref().map(|pairs| pairs.both));
+    write_released(folder, facts, told, pairs.as_ref())?;
     folder.write("metrics.csv", metrics_csv(told.traffic.iter().map(|&traffic| traffic.into())))?;
-    let report = pages::of_told(facts, told, commands, &summary);
+    let report = pages::of_told(facts, told, commands, &summary, pairs.as_ref());
     write_figures(folder, &summary, &report)?;
     Ok(summary)
 }
@@ -122,19 +126,27 @@ fn write_exact(
 ) -> Result<Summary, Mistake> {
     let Exact { loaded, runs, sweep } = exact;
     let run = runs.last().expect("the run itself is among the runs");
-    write_released(folder, facts, told)?;
+    let pairs = PairFigures::of(facts, told.ledgers);
+    let summary = summary.with_pairs(facts, pairs.as_ref().map(|pairs| pairs.both));
+    write_released(folder, facts, told, pairs.as_ref())?;
     if let Some(home) = &run.home {
         folder.write("home.csv", models_csv(facts, &home.models, &vec![true; facts.agents()]))?;
     }
     let scored = |sample: &Sample| if loaded.learns_nothing() { sample.without_scores() } else { *sample };
     folder.write("metrics.csv", metrics_csv(run.samples.iter().map(scored)))?;
-    let report = pages::with_exact(pages::of_told(facts, told, commands, &summary), loaded, runs, sweep);
+    let told = pages::of_told(facts, told, commands, &summary, pairs.as_ref());
+    let report = pages::with_exact(told, loaded, runs, sweep);
     write_figures(folder, &summary, &report)?;
     Ok(summary)
 }
 
-/// The files that hold what was told: models, the learned graph, the ledger, the task.
-fn write_released(folder: &Folder, facts: &PublicFacts, told: &Told<'_>) -> Result<(), Mistake> {
+/// The files that hold what was told, or follow from it: models, the learned graph, the ledger, what pairs learn of each other, the task.
+fn write_released(
+    folder: &Folder,
+    facts: &PublicFacts,
+    told: &Told<'_>,
+    pairs: Option<&PairFigures>,
+) -> Result<(), Mistake> {
     match facts.algorithm.yields {
         Yields::OneModel => folder.write("model.csv", model_csv(facts, told.one.as_ref()))?,
         _ => folder.write("models.csv", models_csv(facts, told.models, &told.is_told))?,
@@ -143,6 +155,9 @@ fn write_released(folder: &Folder, facts: &PublicFacts, told: &Told<'_>) -> Resu
         folder.write("edges.csv", edges_csv(&facts.names, graph))?;
     }
     folder.write("ledger.jsonl", ledger_of(facts, told))?;
+    if let Some(pairs) = pairs {
+        folder.write("pairs.csv", pairs.csv(&facts.names))?;
+    }
     folder.write("task.toml", &facts.task)
 }
 

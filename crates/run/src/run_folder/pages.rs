@@ -4,6 +4,7 @@ use super::summary::Summary;
 use crate::budget::void_in_words;
 use crate::facts::{Origin, PublicFacts, Told};
 use crate::learned::{losses, within_and_between};
+use crate::pairs::PairFigures;
 use crate::score::{gains_and_losses, mean_and_deviation};
 use crate::train::Trained;
 use sottovoce_algorithms::{objective, reference::central};
@@ -21,14 +22,20 @@ const OPTIMUM_UNKNOWNS_MAX: usize = 20_000;
 const OPTIMUM_NUMBERS_MAX: usize = 5_000_000;
 
 /// The report that follows from public facts and what was told: no score, no objective, no loss.
-pub(super) fn of_told(facts: &PublicFacts, told: &Told<'_>, commands: Vec<String>, summary: &Summary) -> Report {
+pub(super) fn of_told(
+    facts: &PublicFacts,
+    told: &Told<'_>,
+    commands: Vec<String>,
+    summary: &Summary,
+    pairs: Option<&PairFigures>,
+) -> Report {
     let agent = |(name, &points): (&String, &u64)| AgentScore { name: name.clone(), points, local: None, model: None };
     let samples = told.traffic.iter().map(|&traffic| traffic.into()).collect();
     Report {
         title: facts.name.clone(),
         subtitle: subtitle(facts, told),
         privacy: facts.privacy_line(told.origin),
-        private: private_run(facts, told, summary),
+        private: private_run(facts, told, summary, pairs),
         score_name: if facts.is_classification { "test accuracy".to_owned() } else { "test RMSE".to_owned() },
         higher_is_better: facts.is_classification,
         void: None,
@@ -41,6 +48,7 @@ pub(super) fn of_told(facts: &PublicFacts, told: &Told<'_>, commands: Vec<String
             true => Vec::new(),
             false => told.graph.unwrap_or(&facts.graph).edges().map(|(a, b, weight)| (a.0, b.0, weight)).collect(),
         },
+        everyone: facts.algorithm.everyone,
         learned: told.graph.map(|graph| learned_graph(facts, graph)),
         in_bits: told.graph.is_some() || told.bits.is_some(),
         table: vec![Row {
@@ -92,7 +100,12 @@ pub(super) fn subtitle(facts: &PublicFacts, told: &Told<'_>) -> String {
     )
 }
 
-fn private_run(facts: &PublicFacts, told: &Told<'_>, summary: &Summary) -> Option<PrivateRun> {
+fn private_run(
+    facts: &PublicFacts,
+    told: &Told<'_>,
+    summary: &Summary,
+    pairs: Option<&PairFigures>,
+) -> Option<PrivateRun> {
     let accounting = summary.accounting.as_ref()?;
     Some(PrivateRun {
         origin: told.origin,
@@ -101,6 +114,7 @@ fn private_run(facts: &PublicFacts, told: &Told<'_>, summary: &Summary) -> Optio
         accountant: accounting.accountant.to_owned(),
         spent: AccountantName::ALL.map(|by| (by.name().to_owned(), accounting.epsilon[by.name()].into())).to_vec(),
         guarantee: facts.guarantee(),
+        pairs: pairs.map(PairFigures::by_distance),
         plan: facts.plan_in_words.clone().unwrap_or_default(),
         warnings: accounting.warnings.clone(),
         home: false,

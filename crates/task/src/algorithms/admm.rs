@@ -31,7 +31,7 @@ pub const DESCRIPTION: Description = Description {
         }
         own.set(INNER, own.get(INNER).cloned().unwrap_or(Value::Integer(INNER_DEFAULT.into())));
     },
-    complete: |task, graph| {
+    complete: |task, graph, _| {
         if task.own.get(PENALTY).is_none() {
             task.own.set(PENALTY, default_penalty(graph, task.model.trade_off));
         }

@@ -10,7 +10,9 @@ mod ring_histogram;
 
 pub mod admm;
 pub mod coordinate_descent;
+pub mod federated_averaging;
 pub mod frank_wolfe;
+pub mod gopa;
 pub mod gossip;
 pub mod gosta;
 pub mod gosta_sync;
@@ -19,6 +21,7 @@ pub mod input_perturbation;
 pub mod local;
 pub mod model_propagation;
 pub mod muffliato;
+pub mod muffliato_sgd;
 pub mod pairs;
 pub mod polar_sgd;
 pub mod randomized_response;
@@ -73,6 +76,9 @@ table! {
     walk,
     walk_sgd,
     muffliato,
+    muffliato_sgd,
+    gopa,
+    federated_averaging,
     gosta,
     gosta_sync,
     u2_gossip,
@@ -120,12 +126,13 @@ pub fn markdown() -> String {
             Leaves::Nothing => "nothing leaves",
             Leaves::Exact => "no: exact values leave",
             Leaves::Obfuscated => {
-                "no: gradients leave that are weighted and shifted, which is not differential privacy"
+                "yes: gradients with noise; without it they are weighted and shifted, which is not differential privacy"
             }
             Leaves::Updates => "yes: updates with noise",
             Leaves::NoisyData => "required: data with noise",
             Leaves::NoisyOnce => "yes: a contribution with noise, once",
-            Leaves::Token => "yes: with noise that members make for each other",
+            Leaves::Gradients => "yes: a gradient with noise, once for each step",
+            Leaves::Token | Leaves::MaskedSums => "yes: with noise that members make for each other",
             Leaves::Answers => "required: a randomized answer for each row",
             Leaves::Rows => "yes: a randomized answer for each row in its place",
             Leaves::Halves => "yes: answers of pairs, with noise inside their circuits, to the aggregator",

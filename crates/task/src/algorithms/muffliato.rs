@@ -16,7 +16,7 @@ use sottovoce_privacy::network::{GossipPairs, PAIRS_EDGES_MAX, PAIRS_MEMBERS_MAX
 use sottovoce_privacy::{Event, Plan};
 
 /// The key of how fast rounds are accelerated.
-const GAMMA: &str = "muffliato.gamma";
+pub(super) const GAMMA: &str = "muffliato.gamma";
 /// The key of the noise that keeps the budget on the mean over pairs.
 const NOISE: &str = "muffliato.noise-multiplier";
 
@@ -37,24 +37,29 @@ pub const DESCRIPTION: Description = Description {
     keys: KEYS,
     refuses_graph,
     check,
-    observer: |task, _| Observer::Pairs { rounds: task.run.rounds.unwrap_or(ROUNDS_MAX) },
+    observer: |task, _| Observer::Pairs { rounds: task.run.rounds.unwrap_or(ROUNDS_MAX), told: None },
     deviation: |task, plan, problem| {
         let protocol = Muffliato::new(config(task, plan, problem)).ok()?;
         let rows = (0..problem.agents() as u32).map(|id| problem.data.size(PeerId(id)) as u64).sum();
         let weight = if unit(task) == ContributionUnit::Rows { rows } else { problem.agents() as u64 };
         task.privacy.map(|_| protocol.deviation(problem.agents(), weight))
     },
-    complete,
+    complete: |task, graph, _| complete(task, graph),
     plan,
     on_peers: Some(on_peers),
     ..Description::PLAIN
 };
 
 #[rustfmt::skip]
+pub(super) const GAMMA_KEY: Key = key(GAMMA, Kind::Number(crate::keys::FROM_1_BELOW_2), "from the graph's second eigenvalue; 1 with run.accelerated = false", "How far a round goes beyond the mean of neighbours: gamma W x - (gamma - 1) x of the round before. Real peers must agree on it, for none of them knows the graph.");
+#[rustfmt::skip]
+pub(super) const NOISE_KEY: Key = key(NOISE, Kind::Number(ABOVE_0), "from the graph; read by real peers alone", "With privacy.pairs = \"mean\": sigma over the sensitivity, at which the mean over pairs is privacy.epsilon.");
+
+#[rustfmt::skip]
 const KEYS: &[Key] = &[
-    key("muffliato", Kind::Table, "all defaults", "Read when algorithm = \"muffliato\"."),
-    key(GAMMA, Kind::Number(crate::keys::FROM_1_BELOW_2), "from the graph's second eigenvalue; 1 with run.accelerated = false", "How far a round goes beyond the mean of neighbours: gamma W x - (gamma - 1) x of the round before. Real peers must agree on it, for none of them knows the graph."),
-    key(NOISE, Kind::Number(ABOVE_0), "from the graph; read by real peers alone", "With privacy.pairs = \"mean\": sigma over the sensitivity, at which the mean over pairs is privacy.epsilon."),
+    key("muffliato", Kind::Table, "all defaults", "Read when algorithm = \"muffliato\" or \"muffliato-sgd\"."),
+    GAMMA_KEY,
+    NOISE_KEY,
 ];
 
 fn unit(task: &Task) -> ContributionUnit {
@@ -94,47 +99,66 @@ fn against_everyone(privacy: &Privacy) -> Result<Plan, Uncalibrated> {
 }
 
 fn plan(task: &Task, privacy: &Privacy, _: &Problem) -> Result<Plan, Uncalibrated> {
-    let Pairs::Mean = privacy.pairs else { return against_everyone(privacy) };
-    let noise = task.own.number(NOISE).ok_or(Uncalibrated::OutOfReach)?;
-    // The plan's own budget is that of the worst pair, which is more than the mean.
-    let accountant = privacy.accountant.accountant();
-    let with = |epsilon| Plan::new(vec![privacy.event(noise)], epsilon, privacy.delta, accountant);
-    let free = with(f64::INFINITY).map_err(|_| Uncalibrated::OutOfReach)?;
-    with(accountant.epsilon(&free.ledger(), privacy.delta)).map_err(|_| Uncalibrated::OutOfReach)
+    with_noise_of_task(task, privacy, 1).unwrap_or_else(|| against_everyone(privacy))
 }
 
-/// Rounds, acceleration and, where the budget is a mean over pairs, the noise: all from the graph, which is public.
+/// So many releases with the noise that the task has for the mean over pairs; none where the budget is that of the worst pair.
+pub(super) fn with_noise_of_task(task: &Task, privacy: &Privacy, releases: u32) -> Option<Result<Plan, Uncalibrated>> {
+    (privacy.pairs == Pairs::Mean).then(|| {
+        let noise = task.own.number(NOISE).ok_or(Uncalibrated::OutOfReach)?;
+        // The plan's own budget is that of the worst pair, which is more than the mean.
+        let accountant = privacy.accountant.accountant();
+        let steps = || vec![privacy.event(noise); releases as usize];
+        let with = |epsilon| Plan::new(steps(), epsilon, privacy.delta, accountant);
+        let free = with(f64::INFINITY).map_err(|_| Uncalibrated::OutOfReach)?;
+        with(accountant.epsilon(&free.ledger(), privacy.delta)).map_err(|_| Uncalibrated::OutOfReach)
+    })
+}
+
+/// sigma over the sensitivity of a plan's first release.
+pub(super) fn multiplier(plan: &Plan) -> Option<f64> {
+    match plan.steps().first()? {
+        Event::Gaussian { noise_multiplier } => Some(*noise_multiplier),
+        _ => None,
+    }
+}
+
 fn complete(task: &mut Task, graph: &Graph) {
+    let range = task.statistic.as_ref().and_then(|statistic| statistic.range);
+    let size = range.map_or(1.0, |range| range.low.abs().max(range.high.abs()));
+    let local = task.privacy.and_then(|privacy| against_everyone(&privacy).ok());
+    let noise = local
+        .and_then(|plan| multiplier(&plan))
+        .map(|multiplier| multiplier * range.map_or(1.0, |range| range.high - range.low));
+    complete_rounds(task, graph, (size, noise), 1);
+}
+
+/// Rounds, acceleration and, where the budget is a mean over pairs, the noise, for so many averages: all from the graph, which is public, from the size of values, and
+/// from the deviation of one's noise.
+pub(super) fn complete_rounds(task: &mut Task, graph: &Graph, (size, noise): (f64, Option<f64>), averages: u32) {
     let Ok(weights) = weights(graph) else { return };
     let mixing = Mixing::of(&weights);
     if task.own.number(GAMMA).is_none() {
         task.own.set(GAMMA, if is_accelerated(task) { mixing.gamma() } else { 1.0 });
     }
     let gamma = task.own.number(GAMMA).unwrap_or(1.0);
-    if task.run.rounds.is_none() {
-        let range = task.statistic.as_ref().and_then(|statistic| statistic.range);
-        let size = range.map_or(1.0, |range| range.low.abs().max(range.high.abs()));
-        let local = task.privacy.and_then(|privacy| against_everyone(&privacy).ok());
-        let noise = local.and_then(|plan| match plan.steps().first()? {
-            Event::Gaussian { noise_multiplier } => {
-                Some(noise_multiplier * range.map_or(1.0, |range| range.high - range.low))
-            }
-            _ => None,
-        });
-        task.run.rounds = Some(mixing.rounds(gamma, noise, size));
-    }
-    let rounds = task.run.rounds.unwrap_or(ROUNDS_MAX);
+    let rounds = *task.run.rounds.get_or_insert_with(|| mixing.rounds(gamma, noise, size));
     let degree = (0..graph.agents() as u32).map(|id| graph.peers(PeerId(id)).len() as u64).max().unwrap_or(0);
-    task.run.wakes_per_agent = (degree + EVENTS_BESIDE) * (u64::from(rounds) + 1);
+    task.run.wakes_per_agent = (degree + EVENTS_BESIDE) * (u64::from(rounds) + 2) * u64::from(averages);
     if let Some(privacy) = task.privacy.filter(|privacy| privacy.pairs == Pairs::Mean) {
-        let rows = (0..weights.members()).map(|observer| weights.pair_row(observer, rounds as usize));
-        // PRIVACY: whatever the task says, with the whole graph at hand the noise is found anew.
+        let told = match (task.algorithm.observer)(task, graph.agents()) {
+            Observer::Pairs { told: Some(told), .. } => told.row(&weights, rounds),
+            _ => Vec::new(),
+        };
+        let rows = (0..weights.members()).map(|observer| weights.pair_row(observer, rounds as usize, &told));
+        // PRIVACY: whatever the task says, with the whole graph at hand the noise is found anew. Each average has fresh noise, and squares of mu add up.
         let noise = GossipPairs::from_rows(rows).noise_for_mean(privacy.epsilon, privacy.delta);
+        let noise = noise.map(|noise| (noise * libm::sqrt(f64::from(averages)).next_up()).next_up());
         noise.into_iter().for_each(|noise| task.own.set(NOISE, noise));
     }
 }
 
-fn refuses_graph(task: &Task, graph: &Graph) -> Option<String> {
+pub(super) fn refuses_graph(task: &Task, graph: &Graph) -> Option<String> {
     let agents = graph.agents();
     if agents < 2 {
         return Some(format!(
@@ -156,7 +180,7 @@ fn refuses_graph(task: &Task, graph: &Graph) -> Option<String> {
     })
 }
 
-fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
+pub(super) fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
     if sizes.is_some() {
         return None;
     }
@@ -184,6 +208,11 @@ fn on_peers(task: &Task) -> Option<&'static str> {
             "statistic.agents is missing, and no peer knows how many there are; accepted for peers: statistic.agents = a number that all agree on",
         );
     }
+    missing_on_peers(task)
+}
+
+/// What follows from the graph, which no peer knows.
+pub(super) fn missing_on_peers(task: &Task) -> Option<&'static str> {
     if task.run.rounds.is_none() {
         return Some(
             "run.rounds is missing, and no peer knows the graph; accepted for peers: run.rounds = a number that all agree on, such as that in \

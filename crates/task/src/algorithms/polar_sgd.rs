@@ -2,13 +2,14 @@
 
 use super::{Access, Visitor};
 use crate::error::{Mistake, quote};
-use crate::keys::{ABOVE_0, COUNT, FROM_0, Key, Kind, Range, key};
+use crate::keys::{ABOVE_0, CHARGES_MAX, COUNT, FROM_0, Key, Kind, Range, key};
 use crate::loaded::Loaded;
 use crate::task::{Description, Leaves, OwnKeys, Refusal, Sizes, Task, Yields};
 use sottovoce_core::PeerId;
 use sottovoce_encrypted::polar::{
-    BadPolar, CompactSet, Consensus, Polar, PolarConfig, Scope, State, StepSize, Variant, Weights,
+    BadPolar, CompactSet, Consensus, Polar, PolarConfig, PolarPrivacy, Scope, State, StepSize, Variant, Weights,
 };
+use sottovoce_privacy::Plan;
 use toml::Value;
 
 const COUNT_KEY: &str = "servers.count";
@@ -20,6 +21,7 @@ const SCOPE: &str = "servers.scope";
 const WEIGHTS: &str = "servers.weights";
 const EVERY: &str = "servers.consensus-every";
 const CONSENSUS: &str = "servers.consensus";
+const LINKS: &str = "servers.links";
 const WEIGHT: &str = "servers.weight";
 const WEIGHT_BOUND: &str = "servers.weight-bound";
 const NOISE_BOUND: &str = "servers.noise-bound";
@@ -55,7 +57,7 @@ const BOX_DEFAULT: f64 = 10.0;
 /// What everybody may ask about it.
 pub const DESCRIPTION: Description = Description {
     name: "polar-sgd",
-    sentence: "nothing: when its servers' models come it uploads weighted gradients with a bounded vector added; servers average",
+    sentence: "nothing: when its servers' models come it uploads weighted gradients with a bounded vector added, with `[privacy]` clipped and noisy ones; servers average",
     yields: Yields::OneModel,
     leaves: Leaves::Obfuscated,
     everyone: true,
@@ -90,6 +92,12 @@ pub const DESCRIPTION: Description = Description {
             "two servers: each of them learns the other's model from their mean; a third one would hide them from each other",
         )
     },
+    plan: |task, privacy, _| {
+        // Without anybody counted yet: how many there are changes nothing.
+        let polar = Polar::new(alone(task)).expect("a task is checked when it is read");
+        let steps = |noise: f64| vec![privacy.event(noise); polar.gradients() as usize];
+        Plan::with_least_noise(steps, privacy.epsilon, privacy.delta, privacy.accountant.accountant())
+    },
     ..Description::PLAIN
 };
 
@@ -102,7 +110,8 @@ const KEYS: &[Key] = &[
     key(SCOPE, Kind::Choice(&["block", "iteration"]), "`\"block\"`", "Weights add up over all steps and servers of a round, or over all servers at each step; the hinge needs \"iteration\"."),
     key(WEIGHTS, Kind::Choice(&["number", "coordinate"]), "`\"number\"`", "A weight for each upload, or for each of its coordinates."),
     key(EVERY, Kind::Integer(1, COUNT), "10", "Delta: steps between two times that servers average their models."),
-    key(CONSENSUS, Kind::Choice(&["secure", "cycle", "pairs"]), "`\"secure\"`", "How they average: all with all under pads, so that each sees the mean alone; or in the clear with two neighbours on a cycle, or with one that changes from round to round."),
+    key(CONSENSUS, Kind::Choice(&["secure", "cycle", "pairs", "links", "turns"]), "`\"secure\"`", "How they average: all with all under pads, so that each sees the mean alone; or in the clear with two neighbours on a cycle, with one that changes from round to round, over all `links`, or over one of them in each round, in turn."),
+    key(LINKS, Kind::Texts, "required for \"links\" and \"turns\"", "Which servers hear each other: pairs of names, as \"ada -- bea\", by which each reaches all others."),
     key(EACH, Kind::Integer(2, 1024), "all", "How many servers a client uploads to."),
     key(COLLUDERS, Kind::Integer(1, 1023), "1", "So many servers together see no client's whole upload: fewer than it has."),
     key(WEIGHT, Kind::Number(ABOVE_0), "5", "M: what weights add up to. In a round the mean of the servers moves by a0/(k0 + k)^q M / servers times the gradient; with scope = \"iteration\" at each step."),
@@ -173,10 +182,34 @@ fn config(task: &Task, servers: Vec<PeerId>, agents: usize, dimension: usize) ->
         consensus: match own.get(CONSENSUS).and_then(Value::as_str) {
             Some("cycle") => Consensus::Cycle,
             Some("pairs") => Consensus::Pairs,
+            Some("links") => Consensus::Links,
+            Some("turns") => Consensus::Turns,
             _ => Consensus::Secure,
         },
+        // `check` has refused what is no link.
+        links: links(own).unwrap_or_default(),
         timeout: number(TIMEOUT),
+        private: task.privacy.map(|privacy| PolarPrivacy { clip: privacy.clip, norm: privacy.mechanism.norm() }),
     }
+}
+
+/// The links of the servers, by their places in the order of their names; or the text that is none.
+fn links(own: &OwnKeys) -> Result<Vec<(usize, usize)>, String> {
+    let mut names = server_names(own);
+    names.sort_unstable();
+    let place = |name: &str| names.iter().position(|other| other == name.trim());
+    let texts = own.get(LINKS).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let link = |text: &str| {
+        let (one, other) = text.split_once(" -- ")?;
+        Some((place(one)?, place(other)?))
+    };
+    texts.map(|text| link(text).ok_or_else(|| text.to_owned())).collect()
+}
+
+/// What can be said before anybody is counted: with one client and one coordinate.
+fn alone(task: &Task) -> PolarConfig {
+    let servers = servers(&task.own);
+    config(task, (0..servers as u32).map(PeerId).collect(), servers + 1, 1)
 }
 
 fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
@@ -209,9 +242,22 @@ fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
     if own.get(BALL).is_some() && own.get(BOX).is_some() {
         return refuse(BALL, "servers.box and servers.ball are both given; accepted: one of them");
     }
-    // What can be said before anybody is counted: with one client and one coordinate.
-    let ids = (0..names.len() as u32).map(PeerId).collect();
-    let error = Polar::new(config(task, ids, names.len() + 1, 1)).err()?;
+    if let Err(text) = links(own) {
+        let what = format!("servers.links holds {}", quote(text.as_bytes()));
+        return Some((LINKS, format!("{what}; accepted: two of the servers' names, as \"server-1 -- server-2\"")));
+    }
+    let error = match Polar::new(alone(task)) {
+        Ok(polar) if task.privacy.is_some() && polar.gradients() > CHARGES_MAX as u64 => {
+            let what = format!(
+                "a plan of {} gradients for each client; accepted with [privacy]: at most {CHARGES_MAX}, run.rounds times servers.consensus-every, and \
+                 times servers.each with the variant \"basic\"",
+                polar.gradients()
+            );
+            return Some(("run.rounds", what));
+        }
+        Ok(_) => return None,
+        Err(error) => error,
+    };
     Some((key_of(&error), format!("polar-sgd: {error}")))
 }
 
@@ -231,10 +277,13 @@ fn key_of(error: &BadPolar) -> &'static str {
         BadPolar::Step(_) => "servers.step",
         BadPolar::Basic => SCOPE,
         BadPolar::Timeout(_) => TIMEOUT,
+        BadPolar::Clip(_) => "privacy.clip",
+        BadPolar::Links(_) => CONSENSUS,
     }
 }
 
-pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
+/// The algorithm of a loaded task.
+pub fn polar(loaded: &Loaded) -> Result<Polar, Mistake> {
     let task = &loaded.task;
     let refuse = |what: String| Mistake::file(&task.source, what);
     let mut servers = Vec::new();
@@ -252,6 +301,9 @@ pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output
     }
     servers.sort_unstable();
     let config = config(task, servers, loaded.names.len(), loaded.problem.dimension());
-    let polar = Polar::new(config).map_err(|error| refuse(format!("polar-sgd: {error}")))?;
-    Ok(visitor.visit(&polar, Access { steps: Some(State::steps), ..Access::to_points() }))
+    Polar::new(config).map_err(|error| refuse(format!("polar-sgd: {error}")))
+}
+
+pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
+    Ok(visitor.visit(&polar(loaded)?, Access { steps: Some(State::steps), ..Access::to_points() }))
 }

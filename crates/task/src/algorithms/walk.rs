@@ -40,7 +40,7 @@ pub const DESCRIPTION: Description = Description {
     own_defaults,
     check,
     observer: |task, agents| observer(task, agents, Steps::Sums),
-    complete: |task, graph| complete(task, graph.agents()),
+    complete: |task, graph, _| complete(task, graph.agents()),
     deviation: |task, plan, problem| {
         let sizes = (0..problem.agents() as u32).map(|id| problem.data.size(PeerId(id)) as f64);
         let least = sizes.clone().fold(f64::INFINITY, f64::min);

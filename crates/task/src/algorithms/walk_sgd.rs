@@ -32,7 +32,7 @@ pub const DESCRIPTION: Description = Description {
     }),
     check,
     observer,
-    complete: |task, graph| walk::complete(task, graph.agents()),
+    complete: |task, graph, _| walk::complete(task, graph.agents()),
     plan,
     ..Description::PLAIN
 };
@@ -89,7 +89,7 @@ fn config(task: &Task, plan: Option<&Plan>, members: usize) -> WalkConfig {
     }
 }
 
-fn gradient(task: &Task, dimension: usize) -> Result<Gradient, BadGradient> {
+pub(super) fn gradient(task: &Task, dimension: usize) -> Result<Gradient, BadGradient> {
     Gradient::new(GradientConfig {
         dimension,
         loss: task.model.loss,
@@ -104,7 +104,8 @@ fn gradient(task: &Task, dimension: usize) -> Result<Gradient, BadGradient> {
     })
 }
 
-fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
+/// Refuses what has no gradient steps.
+pub(super) fn check_steps(task: &Task) -> Option<Refusal> {
     if task.model.regularization == Regularization::OneOverPoints {
         let what = "model.regularization is \"1/m\", and one model for all has no m; accepted: a number";
         return Some(("model.regularization", what.to_owned()));
@@ -116,6 +117,13 @@ fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
             _ => "model",
         };
         return Some((key, format!("{key}: {error}")));
+    }
+    None
+}
+
+fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
+    if let Some(refusal) = check_steps(task) {
+        return Some(refusal);
     }
     let colluding = task.privacy.filter(|privacy| privacy.trust != Trust::Network);
     if colluding.is_some_and(|privacy| privacy.colluders != 1 || privacy.present != 1.0) {

@@ -105,6 +105,7 @@ config! {
         constant: f64,
         step: f64,
         radius: f64,
+        local_steps: u32,
         points_max: u64,
         start: Start,
     }
@@ -157,6 +158,10 @@ config! {
         pairs: PairsConfig,
         contributions: u32,
         present: f64,
+        honest: f64,
+        neighbours: u32,
+        masks: super::Masks,
+        verify: bool,
         trust: super::Trust,
         clip: f64,
         updates: u64,

@@ -75,12 +75,14 @@ pub struct Description {
     pub observer: fn(&Task, usize) -> Observer,
     /// The standard deviation of an estimate by the formula, where there is one.
     pub deviation: fn(&Task, Option<&Plan>, &Problem) -> Option<f64>,
+    /// What `privacy plan` says of it besides what it says of every plan, by name.
+    pub outlook: fn(&Task, Option<&Plan>, &Problem) -> Details,
     /// Refuses a graph, in words that say what is accepted; asked where the whole graph is known, and never of a peer.
     pub refuses_graph: fn(&Task, &Graph) -> Option<String>,
     /// Whether what an agent comes to know may be shown to others; else it is for that agent alone.
     pub is_for_all: fn(&Task) -> bool,
-    /// Fills in what only the graph can tell.
-    pub complete: fn(&mut Task, &Graph),
+    /// Fills in what only the graph and everybody's names can tell.
+    pub complete: fn(&mut Task, &Graph, &[String]),
     /// The releases of each agent that has data and a neighbour, with the least noise that keeps the budget.
     pub plan: fn(&Task, &Privacy, &Problem) -> Result<Plan, Uncalibrated>,
 }
@@ -105,7 +107,8 @@ pub enum Leaves {
     Nothing,
     /// Exact values: it cannot be private.
     Exact,
-    /// Gradients that are weighted, with bounded vectors added, to several servers. It hides single gradients, and is not differential privacy.
+    /// Gradients that are weighted, with bounded vectors added, to several servers. It hides single gradients, and is not differential privacy. With
+    /// `[privacy]` a gradient is clipped and has noise before.
     Obfuscated,
     /// Models after each update. With `[privacy]` an update is a clipped gradient with noise.
     Updates,
@@ -113,12 +116,16 @@ pub enum Leaves {
     NoisyData,
     /// A contribution, once, and with `[privacy]` under noise of its own; what follows is made of such values.
     NoisyOnce,
+    /// A gradient for each step, and with `[privacy]` under noise of its own; what follows is made of such values.
+    Gradients,
     /// A randomized answer for each row, once: there must be a `[privacy]`.
     Answers,
     /// Rows, that are passed on. With `[privacy]` a randomized answer for each, once, in its place.
     Rows,
     /// Halves of what pairs compute under encryption, to the aggregator alone. With `[privacy]` the circuits make noise.
     Halves,
+    /// Contributions to sums, under masks that cancel. With `[privacy]` all members make noise, which protects all.
+    MaskedSums,
     /// Contributions to a token. With `[privacy]` some of the members that pass it on add noise, which protects all.
     Token,
 }
@@ -126,13 +133,31 @@ pub enum Leaves {
 impl Leaves {
     /// Whether a task may promise privacy with it.
     pub fn can_be_private(self) -> bool {
-        !matches!(self, Leaves::Exact | Leaves::Obfuscated)
+        self != Leaves::Exact
     }
 
     /// Whether with `[privacy]` each row is told once, by randomized response.
     pub fn tells_answers(self) -> bool {
         matches!(self, Leaves::Answers | Leaves::Rows)
     }
+}
+
+/// What an algorithm says of its plan, by name.
+pub type Details = Vec<(&'static str, Detail)>;
+
+/// Something that an algorithm says of its plan.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Detail {
+    /// How many.
+    Count(u64),
+    /// A number.
+    Number(f64),
+    /// A word.
+    Word(&'static str),
+    /// A bound on epsilon, which may be infinite.
+    Epsilon(f64),
+    /// Several, by name.
+    Group(Details),
 }
 
 /// A key of a task, and why it is refused.
@@ -202,9 +227,10 @@ impl Description {
         bound: |_, _| None,
         observer: |_, _| Observer::Everyone,
         deviation: |_, _, _| None,
+        outlook: |_, _, _| Vec::new(),
         refuses_graph: |_, _| None,
         is_for_all: |_| true,
-        complete: |_, _| (),
+        complete: |_, _, _| (),
         plan: |_, _, _| Ok(Plan::nothing()),
     };
 

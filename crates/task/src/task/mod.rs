@@ -17,11 +17,12 @@ mod write;
 use crate::error::Mistake;
 use crate::input::{InputFile, Memory};
 use crate::keys::Key;
-pub use description::{Description, LearnedDefaults, Leaves, Refusal, Sizes, Wish, Yields, names_of};
+pub use description::{Description, Detail, Details, LearnedDefaults, Leaves, Refusal, Sizes, Wish, Yields, names_of};
 pub use learned::{Boosting, Learned, ModelStep, Predictors, Step, Turns};
 pub use own::OwnKeys;
 pub use privacy::{
-    AccountantName, Home, Losses, Mechanism, NoiseKind, Observer, Pairs, Privacy, Schedule, Steps, Trust, Unit, Warm,
+    AccountantName, Home, Losses, Masks, Mechanism, NoiseKind, Observer, Pairs, Privacy, Schedule, Steps, Told, Trust,
+    Unit, Warm,
 };
 use serde::{Deserialize, Serialize};
 pub use sottovoce_algorithms::graphs::Threshold;
@@ -204,6 +205,8 @@ pub struct Model {
     pub step: Option<f64>,
     /// The norm that such a model is brought back to.
     pub radius: Option<f64>,
+    /// How many steps a member takes in a round, where updates are summed.
+    pub local_steps: Option<u32>,
 }
 
 /// How long, and with which clock.

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::personal::descent::WarmStart;
 pub use sottovoce_algorithms::personal::home::Home;
-use sottovoce_privacy::network::{Clones, Cycle, Iteration, Reissued, Sampled, Walk};
+use sottovoce_privacy::gopa::Gopa;
+use sottovoce_privacy::network::{Clones, Cycle, Gossip, Iteration, Reissued, Sampled, Walk};
 use sottovoce_privacy::{Accountant, Ring, Sum, Theorem1, Tight, sensitivity::Norm};
 
 /// The budget of each agent, and how it is spent.
@@ -23,8 +24,12 @@ pub struct Privacy {
     pub pairs: Pairs,
     /// At how many visits a member contributes to the tokens that walk; `None`: ceil(1.2 hops / agents), filled in by [`crate::load::load`].
     pub contributions: Option<u32>,
-    /// The least share of the members that is present while a token walks.
+    /// The least share of the members that is present while a token walks, or that finishes a sum under masks.
     pub present: f64,
+    /// The least share of the members of a sum under masks that does not collude.
+    pub honest: f64,
+    /// How many others each member of such a sum picks; `None`: as many as it takes.
+    pub neighbours: Option<u32>,
     /// Who may see what, where a token walks.
     pub trust: Trust,
     /// B: the largest norm of one example's gradient, in the mechanism's norm.
@@ -105,6 +110,8 @@ pub enum Observer {
     Pairs {
         /// How often everyone writes to its neighbours.
         rounds: u32,
+        /// What everyone is told besides.
+        told: Option<Told>,
     },
     /// Members whom a token passes that walks over the complete graph.
     Walk(Walk, Steps),
@@ -114,6 +121,23 @@ pub enum Observer {
     Curator(Sampled),
     /// The aggregator, alone or with other members, all of them honest but curious.
     Aggregator,
+    /// Everyone, with some members of a sum under masks.
+    Gopa(Gopa),
+}
+
+/// What the first of all members holds after the rounds, which everyone is told.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Told {
+    /// 1, or more for rounds by Chebyshev's polynomials.
+    pub gamma: f64,
+}
+
+impl Told {
+    /// How much of each member's first value is in it.
+    pub fn row(&self, weights: &Gossip, rounds: u32) -> Vec<f64> {
+        weights.share_of_each(0, rounds as usize, self.gamma)
+    }
 }
 
 impl Observer {
@@ -130,6 +154,7 @@ impl Observer {
                 colluders => format!("at most {colluders} colluding members"),
             },
             Observer::Aggregator => "the aggregator".to_owned(),
+            Observer::Gopa(gopa) => gopa.observer(),
         }
     }
 
@@ -139,6 +164,7 @@ impl Observer {
         match self {
             Observer::Everyone | Observer::Pairs { .. } | Observer::Aggregator => Box::new(plain),
             Observer::Ring(ring) => Box::new(ring.by(plain)),
+            Observer::Gopa(gopa) => Box::new(gopa.by(plain)),
             Observer::Answers(clones) => Box::new(*clones),
             // There is one way to count along a path, whatever the task's name for others.
             Observer::Curator(sampled) => Box::new(*sampled),
@@ -159,6 +185,16 @@ pub enum Steps {
     Sums,
     /// They move it by contractions: gradient steps.
     Contractions,
+}
+
+/// What hides contributions to a sum from its readers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Masks {
+    /// Uniform numbers.
+    Pads,
+    /// Gaussian ones, as the thesis has it.
+    Gaussian,
 }
 
 /// Who may see what, where a token walks.

@@ -160,7 +160,9 @@ fn the_resolved_task_says_every_default() {
             || key.path.starts_with("privacy")
             || key.path.starts_with("boosting.")
             || key.path.starts_with("statistic.")
-            || ["token.", "muffliato.", "servers.", "roles."].iter().any(|section| key.path.starts_with(section))
+            || ["token.", "muffliato.", "gopa.", "servers.", "roles."]
+                .iter()
+                .any(|section| key.path.starts_with(section))
             || key.path.contains("partitions.");
         let leaf = key.path.rsplit('.').next().unwrap_or_default();
         let said = written.contains(&format!("\n{leaf} = ")) || written.starts_with(&format!("{leaf} = "));

@@ -92,6 +92,7 @@ impl Task {
                 points_max: self.model.points_max,
                 step: self.model.step,
                 radius: self.model.radius,
+                local_steps: self.model.local_steps,
                 start: match self.model.start {
                     _ if !personal => None,
                     _ if self.privacy.is_some_and(|privacy| privacy.warm.is_some()) => Some(Start::Warm),
@@ -145,7 +146,12 @@ impl Task {
                         ..privacy.config_of_statistic(self.algorithm)
                     },
                     true => privacy.config_of_statistic(self.algorithm),
-                    false if self.algorithm.leaves == Leaves::Token => privacy.config_of_token(self.algorithm),
+                    false
+                        if matches!(self.algorithm.leaves, Leaves::Token | Leaves::Gradients | Leaves::MaskedSums) =>
+                    {
+                        privacy.config_of_token(self.algorithm)
+                    }
+                    false if self.algorithm.yields == Yields::OneModel => privacy.config_of_one_model(),
                     false => privacy.config(learned),
                 })
             },
@@ -252,16 +258,19 @@ fn digest(path: &InputFile) -> Result<String, Mistake> {
 impl Privacy {
     /// The section of a task that measures a statistic.
     fn config_of_statistic(&self, algorithm: &Description) -> PrivacyConfig {
-        let Description { by_pairs, in_hops, .. } = *algorithm;
+        let Description { by_pairs, in_hops, leaves, .. } = *algorithm;
+        let masked = leaves == Leaves::MaskedSums;
         PrivacyConfig {
             epsilon: Some(self.epsilon),
             delta: Some(self.delta),
             mechanism: Some(self.mechanism),
             unit: Some(self.unit),
-            colluders: Some(self.colluders),
+            colluders: (!masked).then_some(self.colluders),
             pairs: by_pairs.then_some(PairsConfig::Which(self.pairs)),
             contributions: self.contributions.filter(|_| in_hops),
-            present: in_hops.then_some(self.present),
+            present: (in_hops || masked).then_some(self.present),
+            honest: masked.then_some(self.honest),
+            neighbours: self.neighbours.filter(|_| masked),
             accountant: Some(self.accountant),
             noise: Some(self.noise),
             ..PrivacyConfig::default()
@@ -271,7 +280,21 @@ impl Privacy {
     /// The section of a task whose agents learn by a token.
     fn config_of_token(&self, algorithm: &Description) -> PrivacyConfig {
         let config = self.config_of_statistic(algorithm);
-        PrivacyConfig { clip: Some(self.clip), trust: Some(self.trust), ..config }
+        let trust = (algorithm.leaves != Leaves::MaskedSums).then_some(self.trust);
+        PrivacyConfig { clip: Some(self.clip), trust, ..config }
+    }
+
+    /// The section of a task whose agents learn one model, by releases for everyone.
+    fn config_of_one_model(&self) -> PrivacyConfig {
+        PrivacyConfig {
+            epsilon: Some(self.epsilon),
+            delta: Some(self.delta),
+            mechanism: Some(self.mechanism),
+            clip: Some(self.clip),
+            accountant: Some(self.accountant),
+            noise: Some(self.noise),
+            ..PrivacyConfig::default()
+        }
     }
 
     /// The section as it is written, with every key explicit.
@@ -312,6 +335,10 @@ impl Privacy {
             pairs: None,
             contributions: None,
             present: None,
+            honest: None,
+            neighbours: None,
+            masks: None,
+            verify: None,
             trust: None,
         }
     }

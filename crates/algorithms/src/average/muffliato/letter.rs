@@ -24,8 +24,8 @@ pub struct MuffliatoLetter<'a> {
 const HEAD_BYTES: usize = 8;
 
 impl MuffliatoLetter<'_> {
-    /// The size of a letter of so many columns.
-    pub(super) fn bytes(columns: usize) -> usize {
+    /// The size of a letter of so many columns and a weight.
+    pub(crate) fn bytes(columns: usize) -> usize {
         HEAD_BYTES + 8 * (columns + 1)
     }
 }

@@ -28,14 +28,15 @@
 mod contribution;
 mod letter;
 pub mod mixing;
+mod rounds;
 
 pub use contribution::{Contribution, ContributionUnit};
 pub use letter::MuffliatoLetter;
+pub(crate) use rounds::Exchange;
 
 use crate::config::{ConfigError, at_least_one};
 use crate::{Bounds, Observations, saved};
 use serde::{Deserialize, Serialize};
-use sottovoce_core::wire::{NUMBER_MAX, Numbers};
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, PeerId, Peers, Reject};
 use sottovoce_privacy::{Audience, Event, Exhausted, Public, Released, Track};
 
@@ -166,93 +167,48 @@ impl Muffliato {
 
     /// Goes on for as many rounds as all neighbours have been heard of.
     fn go_on(&self, me: &mut State, cx: &mut Cx<'_>) {
-        while me.round < self.rounds && me.links.iter().all(|link| !link.heard.is_empty()) {
-            self.mix(me);
-            me.round += 1;
-            if me.round < self.rounds {
-                // PRIVACY: of what this member released and what its neighbours sent: post-processing.
-                tell(known(me.mass.clone()), me.round, cx);
+        while me.exchange.mixes(self.rounds, self.gamma) {
+            if me.round() < self.rounds {
+                tell(me, cx);
             } else {
                 me.is_over = true;
-                self.estimate(&me.mass, &mut me.estimate);
+                self.estimate(me.exchange.mass(), &mut me.estimate);
             }
         }
-    }
-
-    /// x(t+1), from x(t) of this member and its neighbours, and x(t-1).
-    fn mix(&self, me: &mut State) {
-        let degree = me.links.len() as f64;
-        let mut home = 1.0;
-        let mut next = vec![0.0; me.mass.len()];
-        for link in &mut me.links {
-            let weight = 1.0 / (1.0 + degree.max(f64::from(link.degree)));
-            home -= weight;
-            next.iter_mut().zip(link.heard.remove(0)).for_each(|(next, theirs)| *next += weight * theirs);
-        }
-        next.iter_mut().zip(&me.mass).for_each(|(next, mine)| *next += home * mine);
-        if me.round > 0 {
-            let last = next.iter_mut().zip(&me.before);
-            last.for_each(|(next, before)| *next = self.gamma * *next + (1.0 - self.gamma) * before);
-        }
-        me.before = std::mem::replace(&mut me.mass, next);
     }
 }
 
 /// Numbers that were released before, or computed from what was released and heard.
-fn known(values: Vec<f64>) -> Released<Vec<f64>> {
+pub(crate) fn known(values: Vec<f64>) -> Released<Vec<f64>> {
     Public::declare(values).into()
 }
 
 /// Sends x(t) to all neighbours.
-fn tell(mass: Released<Vec<f64>>, round: u32, cx: &mut Cx<'_>) {
-    let degree = cx.peers.len() as u32;
-    for to in cx.peers.iter().map(|edge| edge.peer) {
-        let letter = mass.as_ref().with_public(Public::declare((round, degree)), |(round, degree), mass| {
-            MuffliatoLetter { round, degree, mass: Numbers::Plain(mass) }
-        });
+fn tell(me: &State, cx: &mut Cx<'_>) {
+    me.exchange.tell(cx, |outbox, to, letter| {
         // At most two wait for an honest neighbour. One that acknowledges nothing misses what it does not take.
-        let _ = cx.outbox.send_durable(to, letter);
-    }
+        let _ = outbox.send_durable(to, letter);
+    });
 }
 
 /// What an agent remembers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct State {
-    /// t: how many rounds it has mixed.
-    round: u32,
-    /// x(t): of each column, and the weight.
-    mass: Vec<f64>,
-    /// x(t-1); empty before the first round.
-    before: Vec<f64>,
-    /// By neighbour.
-    links: Vec<Link>,
+    exchange: Exchange,
     /// What it knows when all rounds are over; zero before.
     estimate: Vec<f64>,
     is_over: bool,
 }
 
-/// What an agent remembers of one neighbour.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Link {
-    peer: PeerId,
-    /// How many neighbours that one has; zero before its first letter.
-    degree: u32,
-    /// Its x(t), and x(t+1) if it is ahead.
-    heard: Vec<Vec<f64>>,
-}
-
-/// So many rounds of a neighbour are kept: it cannot be further ahead.
-const AHEAD_MAX: usize = 2;
-
 impl State {
     /// How many rounds it has mixed.
     pub fn round(&self) -> u32 {
-        self.round
+        self.exchange.round()
     }
 
     /// What it holds: the sum of each column, and the weight.
     pub fn mass(&self) -> &[f64] {
-        &self.mass
+        self.exchange.mass()
     }
 
     /// Whether all rounds are over. Who has no neighbour never knows anything of others.
@@ -279,16 +235,17 @@ impl Algorithm for Muffliato {
     }
 
     fn start(&self, observations: Observations<'_>, cx: &mut Cx<'_>) -> Result<State, Exhausted> {
-        let link = |peer| Link { peer, degree: 0, heard: Vec::new() };
-        let links: Vec<Link> = cx.peers.iter().map(|edge| link(edge.peer)).collect();
-        let (round, estimate, is_over) = (0, vec![0.0; self.contribution.columns()], false);
-        if links.is_empty() {
-            return Ok(State { round, mass: vec![0.0; self.len()], before: Vec::new(), links, estimate, is_over });
+        let mut me = State {
+            exchange: Exchange::new(cx.peers),
+            estimate: vec![0.0; self.contribution.columns()],
+            is_over: false,
+        };
+        if !me.exchange.is_alone() {
+            let first = self.first(observations, cx)?;
+            me.exchange.begin(first);
+            tell(&me, cx);
         }
-        let first = self.first(observations, cx)?;
-        let mass = first.as_ref().into_inner().clone();
-        tell(first, 0, cx);
-        Ok(State { round, mass, before: Vec::new(), links, estimate, is_over })
+        Ok(me)
     }
 
     /// Its clock never ticks.
@@ -304,27 +261,13 @@ impl Algorithm for Muffliato {
         letter: MuffliatoLetter<'_>,
         cx: &mut Cx<'_>,
     ) -> Result<(), Reject> {
-        let at = me.links.iter().position(|link| link.peer == from).ok_or(Reject::NotANeighbour)?;
-        if letter.mass.len() != self.len() {
-            return Err(Reject::WrongDimension);
-        }
-        let (round, link) = (me.round, &mut me.links[at]);
-        let expected = round + link.heard.len() as u32;
-        if letter.round != expected || expected >= self.rounds || link.heard.len() >= AHEAD_MAX {
-            return Err(Reject::OutOfTurn);
-        }
-        // A degree is a fact of the graph, and never changes.
-        if link.degree != 0 && link.degree != letter.degree {
-            return Err(Reject::Malformed);
-        }
-        link.degree = letter.degree;
-        link.heard.push(letter.mass.iter().collect());
+        me.exchange.hear(from, letter, self.len(), self.rounds)?;
         self.go_on(me, cx);
         Ok(())
     }
 
     fn is_done(&self, me: &State) -> bool {
-        me.is_over || me.links.is_empty()
+        me.is_over || me.exchange.is_alone()
     }
 
     fn save(&self, me: &State, out: &mut Vec<u8>) {
@@ -340,21 +283,9 @@ impl Algorithm for Muffliato {
     ) -> Result<State, CannotResume> {
         saved::expect_same(neighbours)?;
         let me: State = saved::read(saved)?;
-        let len = self.len();
-        let is_mass = |values: &[f64]| saved::is_vector(values, len) && values.iter().all(|x| x.abs() <= NUMBER_MAX);
-        saved::check(is_mass(&me.mass) && saved::is_vector(&me.estimate, self.contribution.columns()))?;
-        saved::check(if me.round == 0 { me.before.is_empty() } else { is_mass(&me.before) })?;
-        saved::check(me.round <= self.rounds && me.is_over == (me.round == self.rounds))?;
-        saved::check(me.links.len() == cx.peers.len())?;
-        saved::check(saved::are_neighbours(cx.peers, me.links.iter().map(|link| link.peer)))?;
-        let is_sound = |link: &Link| {
-            let heard = me.round + link.heard.len() as u32;
-            link.heard.len() <= AHEAD_MAX
-                && heard <= self.rounds
-                && (link.degree > 0) == (heard > 0)
-                && link.heard.iter().all(|mass| is_mass(mass))
-        };
-        saved::check(me.links.iter().all(is_sound))?;
+        me.exchange.check(cx.peers, self.len(), self.rounds, self.rounds)?;
+        saved::check(saved::is_vector(&me.estimate, self.contribution.columns()))?;
+        saved::check(me.is_over == (me.round() == self.rounds))?;
         Ok(me)
     }
 

@@ -5,6 +5,7 @@ use super::*;
 use crate::testing::{Mail, Network, normals};
 use crate::{Dataset, Survey};
 use proptest::prelude::*;
+use sottovoce_core::wire::Numbers;
 use sottovoce_core::{Coin, Graph, Wire};
 
 fn protocol(columns: usize, goal: Goal, rounds: u32, gamma: f64) -> Muffliato {
@@ -31,20 +32,6 @@ fn random_edges(agents: u32, coin: &mut Coin) -> Vec<(u32, u32)> {
         edges.extend((a + 2..agents).filter(|_| coin.unit() < 0.15).map(|b| (a, b)));
     }
     edges
-}
-
-/// Delivers all mail in random order, but for letters of one pair, which are durable; returns all that was sent.
-fn deliver(net: &mut Network<'_, Muffliato>, coin: &mut Coin) -> Vec<Mail> {
-    let mut sent = Vec::new();
-    while !net.mail.is_empty() {
-        let at = coin.below(net.mail.len());
-        let pair = |mail: &Mail| (mail.from, mail.to);
-        let first = net.mail.iter().position(|mail| pair(mail) == pair(&net.mail[at])).expect("itself");
-        let mail = net.mail.remove(first);
-        net.hand_over(&mail).expect("in turn");
-        sent.push(mail);
-    }
-    sent
 }
 
 #[test]
@@ -94,7 +81,7 @@ fn whatever_the_order_of_letters_masses_are_those_of_dense_matrices() {
         let (rounds, gamma) = (1 + coin.below(9) as u32, if seed % 2 == 0 { 1.0 } else { 1.4 });
         let protocol = protocol(2, Goal::Mean, rounds, gamma);
         let mut net = start(&protocol, &survey);
-        let sent = deliver(&mut net, &mut coin);
+        let sent = net.deliver_in_any_order(&mut coin);
         assert_eq!(sent.len(), 2 * edges.len() * rounds as usize, "one letter for each edge, way and round");
         let column = |k: usize| -> Vec<f64> { rows.iter().map(|rows| rows.iter().skip(k).step_by(2).sum()).collect() };
         let counts: Vec<f64> = rows.iter().map(|rows| (rows.len() / 2) as f64).collect();
@@ -125,7 +112,7 @@ fn everybody_comes_to_the_mean_and_to_the_sum_on_any_connected_graph() {
             for (goal, truth) in [(Goal::Mean, sum / all.len() as f64), (Goal::Sum { agents: 8 }, sum)] {
                 let protocol = protocol(1, goal, rounds, gamma);
                 let mut net = start(&protocol, &survey);
-                deliver(&mut net, &mut coin);
+                net.deliver_in_any_order(&mut coin);
                 for agent in 0..8 {
                     let found = net.model(agent)[0];
                     assert!((found - truth).abs() < 1e-6, "{edges:?} {gamma} {goal:?}: {found} {truth}");
@@ -169,7 +156,7 @@ fn what_a_member_is_really_sent_is_what_the_accountant_says() {
             let rows: Vec<Vec<f64>> = (0..agents).map(|k| vec![f64::from(u8::from(k == source))]).collect();
             let survey = survey(1, &edges, &rows);
             let mut net = start(&protocol, &survey);
-            for mail in deliver(&mut net, &mut coin) {
+            for mail in net.deliver_in_any_order(&mut coin) {
                 let letter = MuffliatoLetter::decode(&mail.bytes).expect("own encoding");
                 let place = (letter.round * agents + mail.from.0) as usize;
                 seen[mail.to.index()][place][source as usize] = letter.mass.iter().next().expect("a number");

@@ -108,6 +108,33 @@ impl Gradient {
             false => Err(BadGradient::Step { step, most }),
         }
     }
+
+    /// Coordinates of a model.
+    pub fn dimension(&self) -> usize {
+        self.config.dimension
+    }
+
+    /// The mean of clipped gradients at a model.
+    pub fn of(&self, points: Points<'_>, theta: &[f64], out: &mut [f64]) {
+        mean_gradient(self.config.loss, self.config.clip, points, theta, out);
+    }
+
+    /// How far that can move when all of a member's examples are replaced: two means of gradients of at most the clip, and what computing them
+    /// rounds. Without a clip nothing is protected.
+    pub fn length(&self) -> f64 {
+        self.config.clip.map_or(1.0, |clip| 2.0 * clip * (1.0 + ROUNDING))
+    }
+
+    /// Where a gradient leads from a model: the model in its place.
+    pub fn lead(&self, theta: &[f64], gradient: &mut [f64]) {
+        self.step_from(theta).apply(gradient);
+    }
+
+    fn step_from<'t>(&self, from: &'t [f64]) -> Step<'t> {
+        let GradientConfig { step, radius, regularization, .. } = self.config;
+        let (shrink, radius) = (1.0 - 2.0 * step * regularization, radius.unwrap_or(f64::INFINITY));
+        Step { from, step, shrink, radius }
+    }
 }
 
 /// More than a mean of a million gradients, or of a million coordinates, is off by rounding, relatively.
@@ -193,10 +220,8 @@ impl Movement for Gradient {
         self.config.dimension
     }
 
-    /// All of a member's examples are replaced: two means of gradients of at most the clip, and what computing them rounds. Without a clip nothing is
-    /// protected.
     fn sensitivity(&self) -> f64 {
-        self.config.clip.map_or(1.0, |clip| 2.0 * clip * (1.0 + ROUNDING))
+        self.length()
     }
 
     fn step<'m>(
@@ -207,11 +232,10 @@ impl Movement for Gradient {
         gate: &mut Gate,
         token: Moving<'_, 'm>,
     ) -> (Released<&'m mut [f64]>, u64) {
-        let GradientConfig { loss, step, radius, regularization, clip, .. } = self.config;
         let Moving { received, moved } = token;
         let gradient: Released<&'m mut [f64]> = match receipt {
             Some(receipt) => {
-                mean_gradient(loss, clip, shard.points, received, moved);
+                self.of(shard.points, received, moved);
                 // PRIVACY: charged by the walk, for two means of clipped gradients; the noise below is this hop's part of what hides it.
                 receipt.release(moved)
             }
@@ -221,9 +245,8 @@ impl Movement for Gradient {
             Some(law) => gate.blur_all(law, self.sensitivity(), None, gradient),
             None => gradient,
         };
-        let (shrink, radius) = (1.0 - 2.0 * step * regularization, radius.unwrap_or(f64::INFINITY));
         // PRIVACY: the token as it was received is known to whoever sent it; the rest is the task's.
-        let how = Public::declare(Step { from: received, step, shrink, radius });
+        let how = Public::declare(self.step_from(received));
         (gradient.with_public(how, |how, moved| how.apply(moved)), 1)
     }
 

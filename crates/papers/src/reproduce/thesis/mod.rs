@@ -1,3 +1,4 @@
 //! Figures of the thesis, chapter by chapter.
 
 pub mod figure_4_1;
+pub mod table_4_1;

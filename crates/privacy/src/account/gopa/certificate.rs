@@ -49,14 +49,18 @@ pub fn fewer_finish(members: u32, finishing: u32, neighbours: u32, threshold: u3
 
 /// The honest degree that a member is below with at most this probability: the largest d with P(degree < d) <= p. What Gaussian masks are certified by.
 pub fn degree_quantile(members: u32, honest: u32, neighbours: u32, probability: f64) -> u32 {
+    let below = |degree: u32| degree_below(members, honest, neighbours, degree);
+    (1..=honest).take_while(|&degree| below(degree) <= probability).last().unwrap_or(0)
+}
+
+/// A bound on the probability that an honest member has fewer honest neighbours than this, hardly above it.
+pub fn degree_below(members: u32, honest: u32, neighbours: u32, degree: u32) -> f64 {
     let (others, rate) = (honest.saturating_sub(1), f64::from(neighbours) / f64::from(members - 1));
     // Own picks, and those of the honest ones that were not picked.
-    let below = |degree: u32| {
-        let own = |count: u32| hypergeometric(members - 1, others, neighbours, count);
-        let picked = |count: u32| (0..degree - count).map(|more| binomial(others - count, rate, more)).sum::<f64>();
-        (0..degree.min(neighbours + 1).min(others + 1)).map(|count| own(count) * picked(count)).sum::<f64>() * SLACK
-    };
-    (1..=honest).take_while(|&degree| below(degree) <= probability).last().unwrap_or(0)
+    let own = |count: u32| hypergeometric(members - 1, others, neighbours, count);
+    let picked = |count: u32| (0..degree - count).map(|more| binomial(others - count, rate, more)).sum::<f64>();
+    let sum: f64 = (0..degree.min(neighbours + 1).min(others + 1)).map(|count| own(count) * picked(count)).sum();
+    (sum * SLACK).min(1.0)
 }
 
 /// ln of the probability that k picks of n - 1 others avoid these many: C(n - 1 - many, k) / C(n - 1, k).

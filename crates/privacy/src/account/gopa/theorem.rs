@@ -95,7 +95,14 @@ pub fn corollary(members: u32, honest: f64, epsilon: f64, reading: Reading) -> O
     let n = f64::from(members);
     let count = honest * n;
     let inner = if reading == Reading::Literal { 1.0 / (count * count) } else { 1.0 / (n * n) };
-    let delta = 10.0 * inner;
+    corollary_at(members, honest, epsilon, 10.0 * inner, reading)
+}
+
+/// The same at this delta, with delta' = delta / 10 as in the table.
+pub fn corollary_at(members: u32, honest: f64, epsilon: f64, delta: f64, reading: Reading) -> Option<Corollary> {
+    let n = f64::from(members);
+    let count = honest * n;
+    let inner = delta / 10.0;
     let neighbours = neighbours(n, honest, delta / 3.0)?;
     let shared = if matches!(reading, Reading::Table | Reading::TableWithoutHonesty) { n } else { count };
     let noise = noise_square(inner) / (shared * epsilon * epsilon);

@@ -75,7 +75,7 @@ pub(super) fn resolve(
         Some(privacy) if statistic.is_some() => {
             Some(statistic::privacy(privacy, algorithm, &data, statistic.as_ref(), algorithms, lines)?)
         }
-        Some(privacy) if algorithm.leaves == Leaves::Token => {
+        Some(privacy) if matches!(algorithm.leaves, Leaves::Token | Leaves::Gradients | Leaves::MaskedSums) => {
             Some(privacy::of_token(privacy, tolerance, (algorithm, &data, &graph, &model), lines)?)
         }
         Some(privacy) => {
@@ -202,6 +202,11 @@ fn model(config: ModelConfig, algorithm: &Description, private: bool, lines: &Li
         let what = format!("{key} is about gradient steps of a constant size, which {} does not take", algorithm.name);
         return Err(lines.mistake(key, format!("{what}; accepted: no {key}")));
     }
+    let sums = algorithm.takes_steps && algorithm.leaves == Leaves::MaskedSums;
+    if config.local_steps.is_some() && !sums {
+        let what = format!("model.local-steps is about updates that are summed, which {} does not do", algorithm.name);
+        return Err(lines.mistake("model.local-steps", format!("{what}; accepted: no model.local-steps")));
+    }
     let step = if algorithm.takes_steps { Some(required(config.step, "model.step", lines)?) } else { None };
     let regularization = match config.regularization {
         Some(written) => written.number().map_or(Regularization::OneOverPoints, Regularization::Constant),
@@ -232,6 +237,7 @@ fn model(config: ModelConfig, algorithm: &Description, private: bool, lines: &Li
         start,
         step,
         radius: config.radius,
+        local_steps: sums.then(|| config.local_steps.unwrap_or(1)),
     })
 }
 

@@ -1,12 +1,12 @@
 //! What `[privacy]` says, and what would not be private.
 
 use super::super::check::Lines;
-use super::super::config::{self, HomeConfig, LossConfig, LossesConfig, PrivacyConfig, WarmConfig};
+use super::super::config::{self, HomeConfig, LossConfig, LossesConfig, PairsConfig, PrivacyConfig, WarmConfig};
 use super::super::{
     AccountantName, Data, Description, GraphSource, GraphTask, Home, Leaves, Losses, Mechanism, Model, NoiseKind,
-    Normalize, Pairs, Privacy, Schedule, Trust, Unit, Warm,
+    Normalize, Pairs, Privacy, Schedule, Trust, Unit, Warm, Yields,
 };
-use super::required;
+use super::{required, statistic};
 use crate::error::Mistake;
 use sottovoce_algorithms::Loss;
 use sottovoce_algorithms::personal::descent::WarmStart;
@@ -36,15 +36,22 @@ pub(super) fn resolve(
         (config.pairs.is_some(), "privacy.pairs"),
         (config.contributions.is_some(), "privacy.contributions"),
         (config.present.is_some(), "privacy.present"),
+        (config.honest.is_some(), "privacy.honest"),
+        (config.neighbours.is_some(), "privacy.neighbours"),
+        (config.masks.is_some(), "privacy.masks"),
+        (config.verify.is_some(), "privacy.verify"),
         (config.trust.is_some(), "privacy.trust"),
     ];
     for (given, key) in about_members {
         if given {
             let what = format!(
-                "{key} is for statistics and tokens; models are protected against everyone, and by record; accepted: no {key}"
+                "{key} is for statistics, tokens and sums; models are protected against everyone, and by record; accepted: no {key}"
             );
             return refuse(key, what);
         }
+    }
+    if algorithm.yields == Yields::OneModel {
+        refuse_of_own_models(&config, algorithm, lines)?;
     }
     let epsilon = required(config.epsilon, "privacy.epsilon", lines)?;
     let delta = required(config.delta, "privacy.delta", lines)?;
@@ -70,7 +77,7 @@ pub(super) fn resolve(
     let reach = reach(bound, model.intercept, mechanism, data.normalize);
     let clip = match (config.clip, model.loss) {
         (Some(clip), _) => clip,
-        (None, Loss::Squared) if algorithm.leaves == Leaves::Updates => {
+        (None, Loss::Squared) if matches!(algorithm.leaves, Leaves::Updates | Leaves::Obfuscated) => {
             return refuse(
                 "privacy",
                 "privacy.clip is missing, and gradients of the squared loss have no bound of their own; accepted: \
@@ -100,6 +107,7 @@ pub(super) fn resolve(
     }
     let losses = losses(config.losses, learned, model, lines)?;
     let home = match config.home {
+        _ if algorithm.yields == Yields::OneModel => None,
         Some(HomeConfig::Off(_)) => None,
         None => Some(Home::Automatic),
         Some(HomeConfig::Model(model)) => Some(Home::Tuned {
@@ -116,6 +124,8 @@ pub(super) fn resolve(
         pairs: Pairs::Worst,
         contributions: None,
         present: 1.0,
+        honest: 1.0,
+        neighbours: None,
         trust: Trust::Network,
         clip,
         updates: config.updates.unwrap_or(UPDATES_DEFAULT),
@@ -128,7 +138,7 @@ pub(super) fn resolve(
     })
 }
 
-/// Resolves the section of a task whose agents learn by a token, and refuses what would not be private.
+/// Resolves the section of a task whose agents learn one model for all by gradient steps, and refuses what would not be private.
 pub(super) fn of_token(
     config: PrivacyConfig,
     tolerance: bool,
@@ -137,19 +147,10 @@ pub(super) fn of_token(
 ) -> Result<Privacy, Mistake> {
     let (algorithm, data, graph, model) = task;
     let refuse = |key: &str, what: String| Err(lines.mistake(key, what));
-    let about_others = [
-        (config.updates.is_some(), "privacy.updates"),
-        (config.schedule.is_some(), "privacy.schedule"),
-        (config.warm.is_some(), "privacy.warm"),
-        (config.losses.is_some(), "privacy.losses"),
-        (config.pairs.is_some(), "privacy.pairs"),
-        (config.home.is_some(), "privacy.home"),
-    ];
-    if let Some((_, key)) = about_others.into_iter().find(|(given, _)| *given) {
-        return refuse(
-            key,
-            format!("{key} is about models of agents' own; accepted with {}: no {key}", algorithm.name),
-        );
+    refuse_of_own_models(&config, algorithm, lines)?;
+    let masked = algorithm.leaves == Leaves::MaskedSums;
+    if masked {
+        statistic::check_masks(&config, lines)?;
     }
     if config.unit.is_some_and(|unit| unit != Unit::Agent) {
         let what = format!(
@@ -158,15 +159,24 @@ pub(super) fn of_token(
         );
         return refuse("privacy.unit", what);
     }
+    let pairs = match config.pairs {
+        Some(PairsConfig::Which(pairs)) => pairs,
+        None => Pairs::Worst,
+        Some(PairsConfig::Meetings(_)) => {
+            let what =
+                format!("privacy.pairs: nobody meets others by {}; accepted: \"worst\", \"mean\"", algorithm.name);
+            return refuse("privacy.pairs", what);
+        }
+    };
     let epsilon = required(config.epsilon, "privacy.epsilon", lines)?;
     let delta = required(config.delta, "privacy.delta", lines)?;
     let mechanism = config.mechanism.unwrap_or(Mechanism::Gaussian);
     if delta == 0.0 || mechanism != Mechanism::Gaussian {
-        let what = "noise that adds up along a walk is Gaussian, and has no guarantee without a delta; accepted: mechanism = \"gaussian\" with a \
+        let what = "noise that adds up with that of others is Gaussian, and has no guarantee without a delta; accepted: mechanism = \"gaussian\" with a \
                     delta above 0 and well below 1 / agents";
         return refuse(if delta == 0.0 { "privacy.delta" } else { "privacy.mechanism" }, what.to_owned());
     }
-    let Some(bound) = data.feature_bound else {
+    let Some(bound) = data.feature_bound.or(config.clip.filter(|_| masked)) else {
         let what = "a private task needs a public bound on the features, for its largest step; accepted: data.normalize = \"l2\" (or \"l1\"), or \
                     data.feature-bound = a bound that is known without looking at the data";
         return refuse("privacy", what.to_owned());
@@ -179,7 +189,10 @@ pub(super) fn of_token(
                         norm of one example's gradient, chosen without the private data";
             return refuse("privacy", what.to_owned());
         }
-        (None, _) => reach(bound, model.intercept, mechanism, data.normalize),
+        (None, _) => {
+            let steps = model.local_steps.map_or(1.0, |steps| f64::from(steps) * model.step.unwrap_or(1.0));
+            steps * reach(bound, model.intercept, mechanism, data.normalize)
+        }
     };
     Ok(Privacy {
         epsilon,
@@ -187,9 +200,11 @@ pub(super) fn of_token(
         mechanism,
         unit: Unit::Agent,
         colluders: config.colluders.unwrap_or(1),
-        pairs: Pairs::Worst,
+        pairs,
         contributions: config.contributions,
         present: config.present.unwrap_or(1.0),
+        honest: config.honest.unwrap_or(1.0),
+        neighbours: config.neighbours,
         trust: config.trust.unwrap_or(Trust::Network),
         clip,
         updates: 1,
@@ -200,6 +215,35 @@ pub(super) fn of_token(
         accountant: config.accountant.unwrap_or(AccountantName::Tight),
         noise: config.noise.unwrap_or(NoiseKind::Idealized),
     })
+}
+
+/// Refuses what is about models that agents have for themselves, where all learn one.
+fn refuse_of_own_models(config: &PrivacyConfig, algorithm: &Description, lines: &Lines<'_>) -> Result<(), Mistake> {
+    let masked = algorithm.leaves == Leaves::MaskedSums;
+    let about_others = [
+        (config.updates.is_some(), "privacy.updates"),
+        (config.schedule.is_some(), "privacy.schedule"),
+        (config.warm.is_some(), "privacy.warm"),
+        (config.losses.is_some(), "privacy.losses"),
+        (config.pairs.is_some() && !algorithm.by_pairs, "privacy.pairs"),
+        (config.home.is_some(), "privacy.home"),
+        (config.honest.is_some() && !masked, "privacy.honest"),
+        (config.neighbours.is_some() && !masked, "privacy.neighbours"),
+        (config.masks.is_some() && !masked, "privacy.masks"),
+        (config.verify.is_some() && !masked, "privacy.verify"),
+        (config.contributions.is_some() && masked, "privacy.contributions"),
+        (config.trust.is_some() && masked, "privacy.trust"),
+    ];
+    match about_others.into_iter().find(|(given, _)| *given) {
+        None => Ok(()),
+        Some((_, key)) => {
+            let what = format!(
+                "{key} is about models of agents' own, sums or tokens; accepted with {}: no {key}",
+                algorithm.name
+            );
+            Err(lines.mistake(key, what))
+        }
+    }
 }
 
 /// Refuses what would tell of a record before anything is charged.

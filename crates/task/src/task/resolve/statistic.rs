@@ -3,8 +3,8 @@
 use super::super::check::Lines;
 use super::super::config::{Config, PairsConfig, PrivacyConfig};
 use super::super::{
-    AccountantName, Bounds, Data, Description, GraphSource, Leaves, Mechanism, NoiseKind, Pairs, Privacy, Schedule,
-    Statistic, StatisticKind, Ties, Trust, Unit, Yields, names_of,
+    AccountantName, Bounds, Data, Description, GraphSource, Leaves, Masks, Mechanism, NoiseKind, Pairs, Privacy,
+    Schedule, Statistic, StatisticKind, Ties, Trust, Unit, Yields, names_of,
 };
 use super::required;
 use crate::error::Mistake;
@@ -130,11 +130,25 @@ pub(super) fn privacy(
         );
         return Err(lines.mistake("privacy.pairs", what));
     }
-    let about_walks =
-        [(config.contributions.is_some(), "privacy.contributions"), (config.present.is_some(), "privacy.present")];
-    if let Some((_, key)) = about_walks.into_iter().find(|(given, _)| *given && !algorithm.in_hops) {
-        let what = format!("{key} is for tokens that walk; accepted with {}: no {key}", algorithm.name);
+    let masked = algorithm.leaves == Leaves::MaskedSums;
+    let about_others = [
+        (config.contributions.is_some() && !algorithm.in_hops, "privacy.contributions", "tokens that walk"),
+        (
+            config.present.is_some() && !algorithm.in_hops && !masked,
+            "privacy.present",
+            "tokens that walk and sums under masks",
+        ),
+        (config.honest.is_some() && !masked, "privacy.honest", "sums under masks"),
+        (config.neighbours.is_some() && !masked, "privacy.neighbours", "sums under masks"),
+        (config.masks.is_some() && !masked, "privacy.masks", "sums under masks"),
+        (config.verify.is_some() && !masked, "privacy.verify", "sums under masks"),
+    ];
+    if let Some((_, key, whose)) = about_others.into_iter().find(|(given, ..)| *given) {
+        let what = format!("{key} is for {whose}; accepted with {}: no {key}", algorithm.name);
         return Err(lines.mistake(key, what));
+    }
+    if masked {
+        check_masks(&config, lines)?;
     }
     if statistic.is_none_or(|statistic| statistic.range.is_none()) {
         let what = "statistic.range is missing, and without public bounds no noise hides a value; accepted: statistic.range = [low, high], \
@@ -190,6 +204,8 @@ pub(super) fn privacy(
         pairs,
         contributions: config.contributions,
         present: config.present.unwrap_or(1.0),
+        honest: config.honest.unwrap_or(1.0),
+        neighbours: config.neighbours,
         trust: Trust::Network,
         clip: 1.0,
         updates: 1,
@@ -200,6 +216,36 @@ pub(super) fn privacy(
         accountant: config.accountant.unwrap_or(AccountantName::Tight),
         noise: config.noise.unwrap_or(NoiseKind::Idealized),
     })
+}
+
+/// Refuses what sums under masks do not promise.
+pub(super) fn check_masks(config: &PrivacyConfig, lines: &Lines<'_>) -> Result<(), Mistake> {
+    let wrong = [
+        (
+            config.colluders.is_some(),
+            "privacy.colluders",
+            "members declare privacy.honest; accepted: no privacy.colluders",
+        ),
+        (
+            config.mechanism == Some(Mechanism::Laplace),
+            "privacy.mechanism",
+            "shares of Laplace noise do not add up to Laplace noise; accepted: \"gaussian\"",
+        ),
+        (
+            config.masks == Some(Masks::Gaussian),
+            "privacy.masks",
+            "what Gaussian masks hide depends on the graph, which nobody knows before the run; accepted: \"pads\", which hide more",
+        ),
+        (
+            config.verify == Some(true),
+            "privacy.verify",
+            "this version proves nothing of what members publish; accepted: false, where all follow the protocol",
+        ),
+    ];
+    match wrong.into_iter().find(|(is_wrong, ..)| *is_wrong) {
+        Some((_, key, why)) => Err(lines.mistake(key, format!("{key}: {why}"))),
+        None => Ok(()),
+    }
 }
 
 /// Sections and keys that say something of models, and whether the task has them.

@@ -123,6 +123,12 @@ impl Gossip {
     /// rounds; rounds up. From 0, nothing, to 1, as much as from the noisy value itself. One call is one row of a matrix of pairs, and
     /// rows are independent: whoever has several processors calls from each.
     pub fn exposure(&self, observers: &[usize], rounds: usize) -> Vec<f64> {
+        self.exposure_told(observers, rounds, &[])
+    }
+
+    /// The same where everyone is told, besides, what some sums of all noisy values come to: rows of as many weights as there are members, one behind
+    /// the other.
+    fn exposure_told(&self, observers: &[usize], rounds: usize, told: &[f64]) -> Vec<f64> {
         let members = self.members();
         let mut basis = Basis { members, vectors: Vec::new(), squares: vec![0.0; members] };
         let mut known = vec![false; members];
@@ -151,7 +157,34 @@ impl Gossip {
             basis.extend(&mut candidates, before);
             (before, new) = (new.start, start..basis.len());
         }
+        basis.extend(&mut told.to_vec(), 0);
         basis.projections()
+    }
+
+    /// How much of each member's first value is in what one holds after so many rounds, plain with gamma = 1, by Chebyshev's polynomials with a gamma
+    /// between 1 and 2: the row e_w P_T(W).
+    pub fn share_of_each(&self, member: usize, rounds: usize, gamma: f64) -> Vec<f64> {
+        let mut last = Vec::new();
+        self.spread(member, rounds + 1, gamma, |_, x| last = x.to_vec());
+        last
+    }
+
+    /// The columns P_t(W) e_u for t = 0, 1, .. .
+    fn spread(&self, source: usize, rounds: usize, gamma: f64, mut each: impl FnMut(usize, &[f64])) {
+        let members = self.members();
+        let (mut before, mut now, mut next) = (vec![0.0; members], vec![0.0; members], vec![0.0; members]);
+        now[source] = 1.0;
+        for round in 0..rounds {
+            each(round, &now);
+            self.times(&now, &mut next);
+            if round > 0 {
+                for (next, before) in next.iter_mut().zip(&before) {
+                    *next = gamma * *next + (1.0 - gamma) * before;
+                }
+            }
+            std::mem::swap(&mut before, &mut now);
+            std::mem::swap(&mut now, &mut next);
+        }
     }
 
     /// The epsilon at `delta` of each member against these observers, for noise of `noise_multiplier` times the sensitivity.
@@ -293,37 +326,18 @@ impl<'g> PaperGossip<'g> {
     /// So many rounds, plain with gamma = 1, by Chebyshev's polynomials with a gamma between 1 and 2.
     pub fn new(gossip: &'g Gossip, rounds: usize, gamma: f64) -> Self {
         let mut norms = vec![vec![0.0; gossip.members()]; rounds];
-        let paper = PaperGossip { gossip, gamma, norms: Vec::new() };
         for source in 0..gossip.members() {
-            paper.spread(source, rounds, |round, x| {
+            gossip.spread(source, rounds, gamma, |round, x| {
                 norms[round].iter_mut().zip(x).for_each(|(norm, x)| *norm += x * x);
             });
         }
-        PaperGossip { norms, ..paper }
-    }
-
-    /// The columns P_t(W) e_u for t = 0, 1, .. .
-    fn spread(&self, source: usize, rounds: usize, mut each: impl FnMut(usize, &[f64])) {
-        let members = self.gossip.members();
-        let (mut before, mut now, mut next) = (vec![0.0; members], vec![0.0; members], vec![0.0; members]);
-        now[source] = 1.0;
-        for round in 0..rounds {
-            each(round, &now);
-            self.gossip.times(&now, &mut next);
-            if round > 0 {
-                for (next, before) in next.iter_mut().zip(&before) {
-                    *next = self.gamma * *next + (1.0 - self.gamma) * before;
-                }
-            }
-            std::mem::swap(&mut before, &mut now);
-            std::mem::swap(&mut now, &mut next);
-        }
+        PaperGossip { gossip, gamma, norms }
     }
 
     /// What the formula says of this source and each observer, in units of (sensitivity / sigma)^2.
     pub fn row(&self, source: usize) -> Vec<f64> {
         let mut told = vec![0.0; self.gossip.members()];
-        self.spread(source, self.norms.len(), |round, x| {
+        self.gossip.spread(source, self.norms.len(), self.gamma, |round, x| {
             let parts = told.iter_mut().zip(x).zip(&self.norms[round]);
             parts.for_each(|((told, x), norm)| *told += if *x == 0.0 { 0.0 } else { x * x / norm });
         });

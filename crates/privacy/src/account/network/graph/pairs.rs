@@ -55,18 +55,28 @@ impl WorstAndMean {
 impl Gossip {
     /// One row of a matrix of pairs, rounded up: what `observer` learns of each source in so many rounds. One row of [`PAIRS_MEMBERS_MAX`] members takes some
     /// milliseconds at most.
-    pub fn pair_row(&self, observer: usize, rounds: usize) -> Vec<f64> {
+    ///
+    /// Where everyone is told, besides, a sum of all noisy values, `told` has the weight of each in it ([`Gossip::share_of_each`]); else it is empty.
+    pub fn pair_row(&self, observer: usize, rounds: usize, told: &[f64]) -> Vec<f64> {
         let members = self.members();
         let degree = self.neighbours(observer).count();
         let dimension = (1.0 + degree as f64 * rounds as f64).min(members as f64);
         // Each vector is multiplied with all before it, and taken from, twice two operations for each member.
         let work = 4.0 * dimension * dimension * members as f64 * members as f64;
         if work <= WORK_MAX {
-            return self.exposure(&[observer], rounds).into_iter().map(coarse).collect();
+            return self.exposure_told(&[observer], rounds, told).into_iter().map(coarse).collect();
         }
-        // PRIVACY: nobody is exposed more than by its noisy value itself, and nobody further away than the rounds reach at all.
+        // PRIVACY: nobody is exposed more than by its noisy value itself, and nobody further away than the rounds reach at all, but by what everyone is told.
         let reached = |distance: Option<usize>| distance.is_some_and(|distance| distance <= rounds);
-        self.distances(&[observer]).into_iter().map(|distance| f64::from(u8::from(reached(distance)))).collect()
+        let reached: Vec<bool> = self.distances(&[observer]).into_iter().map(reached).collect();
+        let square = |member: usize| told.get(member).map_or(0.0, |x| x * x);
+        let rest: f64 = (0..members).filter(|&member| !reached[member]).map(square).sum();
+        let of = |member: usize| match reached[member] {
+            true => 1.0,
+            false if square(member) > 0.0 => coarse(widen(square(member) / rest, 1e-9)),
+            false => 0.0,
+        };
+        (0..members).map(of).collect()
     }
 }
 
@@ -168,7 +178,7 @@ mod tests {
     use super::*;
 
     fn pairs(gossip: &Gossip, rounds: usize) -> GossipPairs {
-        GossipPairs::from_rows((0..gossip.members()).map(|observer| gossip.pair_row(observer, rounds)))
+        GossipPairs::from_rows((0..gossip.members()).map(|observer| gossip.pair_row(observer, rounds, &[])))
     }
 
     #[test]
@@ -213,12 +223,39 @@ mod tests {
     fn what_would_take_too_long_counts_as_seen() {
         let edges: Vec<(usize, usize)> = (0..1500).flat_map(|k| [(k, (k + 1) % 1500), (k, (k + 40) % 1500)]).collect();
         let gossip = Gossip::metropolis(1500, &edges).expect("a graph");
-        let (far, distances) = (gossip.pair_row(7, 30), gossip.distances(&[7]));
+        let (far, distances) = (gossip.pair_row(7, 30, &[]), gossip.distances(&[7]));
         for (square, distance) in far.iter().zip(distances) {
             assert_eq!(*square, if distance.is_some_and(|distance| distance <= 30) { 1.0 } else { 0.0 });
         }
         // Few rounds are computed.
-        assert!(gossip.pair_row(7, 6).iter().any(|square| *square > 0.0 && *square < 1.0));
+        assert!(gossip.pair_row(7, 6, &[]).iter().any(|square| *square > 0.0 && *square < 1.0));
+    }
+
+    /// What is told adds what it adds to the span, whether that is computed or bounded.
+    #[test]
+    fn what_everyone_is_told_is_seen_by_everyone() {
+        let gossip = random_graph(40, 3);
+        let told = gossip.share_of_each(5, 6, 1.3);
+        assert!((told.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{told:?}");
+        for observer in [0, 7, 23] {
+            let (alone, with) = (gossip.pair_row(observer, 1, &[]), gossip.pair_row(observer, 1, &told));
+            // One round: an observer knows itself and its neighbours, so that of the sum the others' part is left.
+            let unknown: f64 = alone.iter().zip(&told).filter(|(square, _)| **square < 0.5).map(|(_, x)| x * x).sum();
+            for (source, (alone, with)) in alone.iter().zip(&with).enumerate() {
+                let truth = if *alone > 0.5 { 1.0 } else { told[source] * told[source] / unknown };
+                assert!(*with >= truth && *with <= truth * 1.002 + 1e-9, "{source}: {with} {truth}");
+            }
+        }
+        let edges: Vec<(usize, usize)> = (0..1500).flat_map(|k| [(k, (k + 1) % 1500), (k, (k + 40) % 1500)]).collect();
+        let large = Gossip::metropolis(1500, &edges).expect("a graph");
+        let told = vec![1.0 / 1500.0; 1500];
+        let (alone, with) = (large.pair_row(7, 30, &[]), large.pair_row(7, 30, &told));
+        let hidden = alone.iter().filter(|square| **square == 0.0).count() as f64;
+        assert!(hidden > 10.0 && alone.iter().all(|square| *square == 0.0 || *square == 1.0), "{hidden}");
+        for (alone, with) in alone.iter().zip(with) {
+            let truth = if *alone == 1.0 { 1.0 } else { 1.0 / hidden };
+            assert!(with >= truth && with <= truth * 1.002, "{with} {truth}");
+        }
     }
 
     #[test]
