@@ -71,6 +71,7 @@ fn invented() -> Report {
         agents,
         edges: two_groups(n),
         learned: None,
+        everyone: false,
         in_bits: false,
         runs,
         table,

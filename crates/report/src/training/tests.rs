@@ -178,9 +178,8 @@ fn no_edges_and_no_points() {
     assert_eq!(stems(&pictures), ALL);
     assert!(pictures[5].caption.contains("no two of them are joined"));
     let open = Report { edges: Vec::new(), everyone: true, ..small() };
-    assert!(
-        open.pictures()[5].caption.contains("no lines are drawn") && !open.pictures()[5].caption.contains("joined")
-    );
+    let caption = &plots(&open)[5].caption;
+    assert!(caption.contains("no lines are drawn") && !caption.contains("joined"), "{caption}");
 }
 
 #[test]
