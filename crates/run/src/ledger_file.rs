@@ -192,16 +192,9 @@ struct AnswersContext {
 
 impl WalkContext {
     fn of(walk: &Walk, steps: Steps) -> Self {
-        WalkContext {
-            members: walk.agents(),
-            hops: walk.hops(),
-            contributions: walk.contributions(),
-            colluders: walk.observer().colluders,
-            present: walk.present(),
-            tokens: walk.tokens(),
-            steps,
-            reissues: walk.spacing().is_some(),
-        }
+        let (members, hops, contributions, tokens) = (walk.agents(), walk.hops(), walk.contributions(), walk.tokens());
+        let (colluders, present, reissues) = (walk.observer().colluders, walk.present(), walk.spacing().is_some());
+        WalkContext { members, hops, contributions, colluders, present, tokens, steps, reissues }
     }
 
     fn observer(&self) -> Result<Observer, BadNetwork> {

@@ -21,6 +21,7 @@ mod ring;
 mod runs;
 mod stage;
 mod token;
+mod views;
 
 use crate::private;
 use crate::train::Halt;

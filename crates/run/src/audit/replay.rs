@@ -6,7 +6,7 @@
 
 use super::records::{Record, extremes, replacements, with};
 use super::stage::{Altered, Utterance, Witnessed, record, replay};
-use super::{Findings, Flaw, token};
+use super::{Findings, Flaw, views};
 use sottovoce_core::{Coin, PeerId};
 use sottovoce_privacy::audit::{Release, distance, noiseless, reused};
 use sottovoce_privacy::{Event, Track};
@@ -58,7 +58,7 @@ pub(super) fn audit(
         };
         audit.runs += 1;
         check_books(loaded, &recorded, findings);
-        let coalitions = token::coalitions(loaded, &mut coin);
+        let coalitions = views::coalitions(loaded, &mut coin);
         check_noise(loaded, &recorded, findings);
         for target in targets(loaded, &mut coin) {
             let points = loaded.problem.data.points(target);
@@ -188,7 +188,7 @@ impl Case<'_> {
     pub fn judge(&mut self, recorded: &[Witnessed], replayed: &[Witnessed], given: &str) {
         for coalition in self.coalitions {
             self.audit.views += 1;
-            if token::view(recorded, coalition) != token::view(replayed, coalition) {
+            if views::view(recorded, coalition) != views::view(replayed, coalition) {
                 let members: Vec<&str> = coalition.iter().map(|&k| &*self.loaded.names[k as usize]).collect();
                 let what =
                     format!("{given}, {members:?} together see something else although all releases are the same");

@@ -8,7 +8,7 @@ use super::records::{extremes, replacements, with};
 use super::replay::{ReplayAudit, check_books};
 use super::runs::RunAudit;
 use super::stage::{Altered, Witnessed, record, replay};
-use super::token::coalitions_of;
+use super::views::coalitions_of;
 use super::{Findings, Flaw};
 use sottovoce_algorithms::token::ring::RingLetter;
 use sottovoce_core::{Coin, PeerId, Wire};

@@ -11,7 +11,7 @@ use super::convert::{self, Conversion, Moments};
 use super::spacing::Spacing;
 use super::walk::{KnownEpsilon, Observer, Walk};
 use crate::account::{Accountant, within};
-use crate::{Audience, Event, Ledger, Track};
+use crate::{Audience, Charge, Event, Ledger};
 
 /// Privacy of one member's contributions to a token on the complete graph that may be issued again, as often as anybody likes, against observers who know every path.
 ///
@@ -83,29 +83,27 @@ impl Moments for Reissued {
 }
 
 impl Accountant for Reissued {
-    /// What is charged on the track of reissues must be at least as well hidden as [`Spacing::again`] says.
+    /// The least noise says which charges are contributions. With each of them there must be one that is at least as well hidden as [`Spacing::again`] says.
     fn epsilon(&self, ledger: &Ledger, delta: f64) -> f64 {
-        let on = |track| ledger.charges().filter(move |charge| charge.track == track);
-        let contributions = Ledger::from_charges(on(Track::Token).cloned()).unwrap_or_default();
-        let again: u64 = on(Track::Reissues).map(|charge| charge.count).sum();
-        let (made, most) = (contributions.releases(), self.contributions() as u64);
-        let is_known = ledger.releases() == made + again && (made..=most).contains(&again);
-        if !is_known {
-            return f64::INFINITY;
+        let noise = |charge: &Charge| match charge.event {
+            Event::Gaussian { noise_multiplier } if charge.audience == Audience::OneMember => noise_multiplier,
+            // No guarantee: less noise than any.
+            _ => 0.0,
+        };
+        if ledger.releases() == 0 {
+            return 0.0;
         }
-        self.walk.epsilon(&contributions, |multiplier| {
-            let due = self.spacing.again(Event::Gaussian { noise_multiplier: multiplier });
-            let is_hidden = on(Track::Reissues).all(|charge| match (charge.event, due) {
-                (Event::Gaussian { noise_multiplier: own }, Event::Gaussian { noise_multiplier: due }) => {
-                    charge.audience == Audience::OneMember && own >= due * (1.0 - 1e-12)
-                }
-                _ => false,
-            });
-            match is_hidden {
-                true => self.known.or(multiplier, delta, || self.epsilon_at(multiplier, delta)),
-                false => f64::INFINITY,
-            }
-        })
+        let least = ledger.charges().map(noise).fold(f64::INFINITY, f64::min);
+        let due = match self.spacing.again(Event::Gaussian { noise_multiplier: least }) {
+            Event::Gaussian { noise_multiplier } => noise_multiplier * (1.0 - 1e-12),
+            _ => f64::INFINITY,
+        };
+        let again: u64 = ledger.charges().filter(|charge| noise(charge) >= due).map(|charge| charge.count).sum();
+        let (made, most) = (ledger.releases() - again, self.contributions() as u64);
+        match least > 0.0 && (made..=most).contains(&again) {
+            true => self.known.or(least, delta, || self.epsilon_at(least, delta)),
+            false => f64::INFINITY,
+        }
     }
 }
 
@@ -113,7 +111,7 @@ impl Accountant for Reissued {
 mod tests {
     use super::*;
     use crate::network::{Cycle, Iteration};
-    use crate::{Charge, gaussian_epsilon};
+    use crate::{Plan, Track, gaussian_epsilon};
 
     const GAUSSIAN: Event = Event::Gaussian { noise_multiplier: 5.0 };
 
@@ -180,6 +178,15 @@ mod tests {
         let found = epsilon(vec![charge(Track::Reissues, again, 3), charge(Track::Token, GAUSSIAN, 3)]);
         assert_eq!(found, accountant.epsilon_at(5.0, 1e-6), "for all that it may make");
         assert_eq!(epsilon(vec![]), 0.0);
+        // A plan is counted by its events, whichever tracks they are on.
+        let tracks = vec![(Track::Token, vec![GAUSSIAN; 12]), (Track::Reissues, vec![again; 12])];
+        assert!(Plan::with_tracks(tracks.clone(), found, 1e-6, &accountant).is_ok());
+        assert!(Plan::with_tracks(tracks, found * (1.0 - 1e-9), 1e-6, &accountant).is_err());
+        let noise = accountant.noise_multiplier(1.0, 1e-6).expect("in reach");
+        let law = Event::Gaussian { noise_multiplier: noise };
+        let again_of = accountant.spacing().again(law);
+        let tracks = vec![(Track::Token, vec![law; 12]), (Track::Reissues, vec![again_of; 12])];
+        assert!(Plan::with_tracks(tracks, 1.0, 1e-6, &accountant).is_ok(), "what is calibrated is kept");
         assert!(epsilon(vec![charge(Track::Token, GAUSSIAN, 3)]).is_infinite());
         assert!(epsilon(vec![charge(Track::Reissues, GAUSSIAN, 3), charge(Track::Token, GAUSSIAN, 3)]).is_infinite());
         assert!(epsilon(vec![charge(Track::Reissues, again, 13), charge(Track::Token, GAUSSIAN, 13)]).is_infinite());
