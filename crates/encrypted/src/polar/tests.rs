@@ -90,13 +90,13 @@ fn a_coalition_of_all_but_two_servers_sees_only_the_sum_of_the_rest() {
     let mut network = Network::start(&polar, &problem);
     let seen = deliver(&mut network, |mail| masked(mail).is_some());
     let key = |of: u32| {
-        let keys = seen.iter().filter(|mail| mail.from == PeerId(of)).filter_map(|mail| {
+        let mut keys = seen.iter().filter(|mail| mail.from == PeerId(of)).filter_map(|mail| {
             match PolarLetter::decode(&mail.bytes) {
                 Ok(PolarLetter::Key(key)) => Some(key),
                 _ => None,
             }
         });
-        keys.last().expect("a server tells its key")
+        keys.next_back().expect("a server tells its key")
     };
     let model = |of: u32| -> Vec<u64> {
         let grid = |x: &f64| (x * 4294967296.0).round_ties_even() as i64 as u64;
