@@ -90,12 +90,13 @@ fn a_coalition_of_all_but_two_servers_sees_only_the_sum_of_the_rest() {
     let mut network = Network::start(&polar, &problem);
     let seen = deliver(&mut network, |mail| masked(mail).is_some());
     let key = |of: u32| {
-        let mut keys = seen.iter().filter(|mail| mail.from == PeerId(of)).filter_map(|mail| {
-            match PolarLetter::decode(&mail.bytes) {
-                Ok(PolarLetter::Key(key)) => Some(key),
-                _ => None,
-            }
-        });
+        let mut keys =
+            seen.iter().filter(|mail| mail.from == PeerId(of)).filter_map(|mail| {
+                match PolarLetter::decode(&mail.bytes) {
+                    Ok(PolarLetter::Key(key)) => Some(key),
+                    _ => None,
+                }
+            });
         keys.next_back().expect("a server tells its key")
     };
     let model = |of: u32| -> Vec<u64> {
