@@ -167,7 +167,7 @@ fn processes_find_the_minimum() {
 /// The same task for five servers in the place of three.
 fn with_five_servers(task: &str) -> String {
     let task = task.replace("count = 3", "count = 5").replace("weight = 3", "weight = 5");
-    task.replace("weight-bound = 4", "weight-bound = 6").replace("rounds = 16", "rounds = 12")
+    task.replace("weight-bound = 4", "weight-bound = 6")
 }
 
 /// Noise that is charged, by record and against everyone, for each gradient of the plan and no other.
@@ -275,7 +275,7 @@ fn whoever_is_killed_comes_back_and_the_rounds_go_on() {
     let (clients, servers, kills) = if soak { (20, 5, 50) } else { (3, 3, 8) };
     let (place, rows) = place(clients);
     if soak {
-        let long = with_five_servers(&task(clients)).replace("rounds = 12", "rounds = 60");
+        let long = with_five_servers(&task(clients)).replace("rounds = 16", "rounds = 60");
         write(place.path(), "task.toml", &long);
     }
     let mut peers = peers(place.path(), clients, servers);
