@@ -63,7 +63,7 @@ fn contributions_move_by_no_more_than_the_sensitivity() {
     {
         let gopa = Gopa::new(GopaConfig { goal, columns, unit, ..config(8) }).expect("good parameters");
         let mut farthest = 0.0f64;
-        for _ in 0..2_000 {
+        for _ in 0..20_000 {
             let mut row =
                 || (0..columns).map(|_| [-9.0, 9.0, 4.0 * coin.unit() - 1.0][coin.below(3)]).collect::<Vec<f64>>();
             let (first, mut second) = ([row(), row()].concat(), Vec::new());

@@ -225,7 +225,7 @@ fn reissues(world: &World<'_, OfLabels>) -> u32 {
 #[test]
 fn a_token_is_neither_lost_nor_doubled_whenever_a_peer_dies() {
     let problem = problem();
-    for (timeout, every, law) in [(1e6, 6, None), (3.0, 6, None), (3.0, 3, Some(FAINT))] {
+    for (timeout, every, law) in [(1e6, 4, None), (3.0, 4, None), (3.0, 3, Some(FAINT))] {
         let walk = walk(timeout, law);
         let (mut points, mut deaths, mut again) = (0, 0, 0);
         // The long version has other weathers too: each has boundaries of its own.

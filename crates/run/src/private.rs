@@ -71,12 +71,12 @@ pub fn guarantee_in_words(unit: Unit, observer: &Observer) -> String {
     match observer {
         Observer::Everyone => format!("{replaced}, against everyone"),
         Observer::Pairs { .. } => format!(
-            "{replaced}, against {}, from what its neighbours send it; the worst pair's against everyone too",
+            "{replaced}, against {}, who follows the protocol, from what its neighbours send it; the worst pair's against everyone too",
             observer.name()
         ),
         Observer::Curator(_) => format!("{replaced}, against everyone but a curator, who is trusted with all data"),
         Observer::Walk(..) => format!(
-            "{replaced}, against {}, who know the path of the token, see it when they hold it and are told what it came to",
+            "{replaced}, against {}, who follow the protocol, know the path of the token, see it when they hold it and are told what it came to",
             observer.name()
         ),
         Observer::Answers(_) => format!("{replaced}, against {}, from what is sent to them", observer.name()),

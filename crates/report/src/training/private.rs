@@ -130,10 +130,12 @@ fn picture(report: &Report, private: &PrivateRun, along: Along, points: &[Point]
 pub(super) fn section(private: &PrivateRun) -> String {
     let PrivateRun { epsilon, delta, accountant, .. } = private;
     let mut out = String::from("<h2>Privacy</h2>\n<div class=\"card words\">\n");
+    let is_mean = private.pairs.as_ref().is_some_and(|pairs| pairs.worst > epsilon * (1.0 + 1e-6));
+    let on_the_mean = if is_mean { " on the mean over pairs of members" } else { "" };
     let spent = private.spent.iter().find(|(name, _)| name == accountant).map_or(f64::NAN, |(_, spent)| *spent);
     let _ = writeln!(
         out,
-        "<p>Each agent has a budget of <b>epsilon = {}</b> at delta = {}, {}. The one that spent most spent \
+        "<p>Each agent has a budget of <b>epsilon = {}</b>{on_the_mean} at delta = {}, {}. The one that spent most spent \
          <b>{}</b>, by the accountant that the task names ({}). {}</p>",
         number::bound(*epsilon),
         number::bound(*delta),
@@ -156,7 +158,8 @@ pub(super) fn section(private: &PrivateRun) -> String {
     if let Some(pairs) = &private.pairs {
         let _ = writeln!(out, "<p>{}</p>", pairs.in_words());
     }
-    let bounds = format!("bounds what can be learned, {}, whatever else is known", escape(&private.guarantee));
+    let of = if private.pairs.is_some() { " of the worst pair" } else { "" };
+    let bounds = format!("{of} bounds what can be learned, {}", escape(&private.guarantee));
     let _ = match private.origin {
         Origin::Simulator => writeln!(
             out,
@@ -164,19 +167,19 @@ pub(super) fn section(private: &PrivateRun) -> String {
              off, so these models protect nobody. The figures say what real peers would spend. A real release needs real peers \
              (<code>sottovoce peer</code>): each on its own machine, with its own data, and with exact noise from its system’s \
              entropy that nobody can make again.</p>\n\
-             <p>Epsilon then {bounds}. It covers \
+             <p>Epsilon{bounds}. It covers \
              what agents send. It does not cover this report: objective, scores, losses and home models are made of exact data. Do not \
              show it to anyone who must not see the data.</p>"
         ),
         Origin::Peers => writeln!(
             out,
-            "<p>Epsilon {bounds}. The noise came \
+            "<p>Epsilon{bounds}. The noise came \
              from the peers’ systems’ entropy. This report is made of what peers told and of public facts (names, numbers of points, the \
              graph, counters); no score, loss or home model is in it.</p>"
         ),
         Origin::Revealed => writeln!(
             out,
-            "<p>Epsilon {bounds}. It covers \
+            "<p>Epsilon{bounds}. It covers \
              what agents send. It does not cover this report: objective, scores, losses and home models are made of exact data, and \
              were revealed. Do not show it to anyone who must not see the data.</p>"
         ),

@@ -55,8 +55,8 @@ pub const DESCRIPTION: Description = Description {
     },
     on_peers: Some(|task| match task.own.get(SPEAKER) {
         None => Some(
-            "muffliato.speaker is missing, and no peer knows everyone's names; accepted for peers: muffliato.speaker = the name of one member, the \
-             same for all",
+            "muffliato.speaker is missing, and no peer knows everyone's names; accepted for peers: muffliato.speaker = the name that is first \
+             in the order of all members' names",
         ),
         Some(_) => muffliato::missing_on_peers(task),
     }),
@@ -69,7 +69,7 @@ const KEYS: &[Key] = &[
     GAMMA_KEY,
     NOISE_KEY,
     key(STEPS, Kind::Integer(1, STEPS_MAX), "50", "muffliato-sgd: how often the model moves, each time by the mean of everybody's gradients. With [privacy] each step is charged."),
-    key(SPEAKER, Kind::Text, "the first agent in the order of names; read by real peers alone", "muffliato-sgd: who tells everyone the next model after each step's rounds."),
+    key(SPEAKER, Kind::Text, "the first agent in the order of names; read by real peers alone", "muffliato-sgd: who tells everyone the next model after each step's rounds: the first of all members."),
 ];
 
 fn steps(own: &OwnKeys) -> u32 {
@@ -102,6 +102,14 @@ fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
 
 pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {
     let Loaded { task, problem, plan, names, .. } = loaded;
+    // PRIVACY: figures for pairs count on the first of all members, whom no peer knows; but each knows its neighbours, and together they know everyone.
+    let said = task.own.get(SPEAKER).and_then(|name| name.as_str());
+    if let Some((first, said)) = names.iter().min().zip(said).filter(|(first, said)| first.as_str() < *said) {
+        let what = format!(
+            "muffliato.speaker is {said:?}, and {first:?} comes before it in the order of names; accepted: the first of all members"
+        );
+        return Err(Mistake::file(&task.source, what));
+    }
     let gradient =
         gradient(task, problem.dimension()).map_err(|error| Mistake::file(&task.source, error.to_string()))?;
     let speaker = task.own.get(SPEAKER).and_then(|name| name.as_str());

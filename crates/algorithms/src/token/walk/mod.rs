@@ -211,18 +211,22 @@ impl<M: Movement> Walk<M> {
         PeerId(cx.secret.below(self.config.members as usize) as u32)
     }
 
-    /// Sends the token to this member. Who has been gone for so long that no more is kept for it is passed over, and somebody else is drawn.
+    /// Sends the token to this member. Without a time-out one that has been gone for so long that no more is kept for it is passed over, and somebody else is drawn.
     fn send(&self, me: &mut State, mut to: PeerId, head: Head, tau: &Released<&mut [f64]>, cx: &mut Cx<'_>) {
         let letter = || head.with(tau.as_ref().map(|values| &**values), WalkLetter::Token);
+        if self.config.timeout.is_some() {
+            // PRIVACY: whether there is room for it or not, nobody else is drawn: whoever can be reached would be sent the token as it is more often than the path is
+            // accounted for. Where there is none it is issued again after the time-out, under fresh noise.
+            let _ = cx.outbox.send_durable(to, letter());
+            let values = tau.as_ref().map(|values| values.to_vec()).into_inner();
+            self.keep(me, head, values, to, cx);
+            return;
+        }
         let mut tries = 0u64;
         while to == cx.me || cx.outbox.send_durable(to, letter()).is_err() {
             to = self.draw(cx);
             tries += 1;
             assert!(tries < SENDS_MAX, "nobody can be written to");
-        }
-        if self.config.timeout.is_some() {
-            let values = tau.as_ref().map(|values| values.to_vec()).into_inner();
-            self.keep(me, head, values, to, cx);
         }
     }
 

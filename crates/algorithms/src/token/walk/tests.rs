@@ -4,7 +4,7 @@
 //! included: the sensitivity of its view, whitened by the covariance of what it has not drawn itself. Holders run the real code, but for what they add.
 
 use super::*;
-use sottovoce_core::{Coin, Graph, Outbox, Posts, Role, Rows, Time, Wire};
+use sottovoce_core::{Coin, DURABLE_WAITING_MAX, Graph, Outbox, Posts, Role, Rows, Time, Wire};
 use sottovoce_privacy::{Idealized, Plan, Secrets, Simulated, Sum};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -108,6 +108,8 @@ struct Table {
     versions: Rows,
     events: u32,
     reissues: u32,
+    /// A member that has room for letters to one other alone.
+    narrow: Option<(PeerId, PeerId)>,
 }
 
 impl Table {
@@ -139,6 +141,7 @@ impl Table {
             versions: Rows::zeros(1, 0),
             events: 0,
             reissues: 0,
+            narrow: None,
         };
         table.states = (0..members).map(|_| State::new(&table.walk)).collect();
         for k in 0..members {
@@ -155,6 +158,10 @@ impl Table {
     ) -> R {
         let mut outbox = Outbox::default();
         let peers = self.graph.peers(me);
+        if let Some((_, open)) = self.narrow.filter(|(narrow, _)| *narrow == me) {
+            let others = peers.iter().map(|edge| edge.peer).filter(|peer| *peer != open);
+            outbox.set_waiting(others.map(|peer| (peer, DURABLE_WAITING_MAX)));
+        }
         self.events += 1;
         let result = work(
             &self.walk,
@@ -320,6 +327,48 @@ fn no_member_sees_more_of_another_than_was_charged_for_in_any_storm() {
     }
     assert!(storms > 1_500 && reissues > 4 * storms && views > 100_000, "{storms} {reissues} {views}");
     assert!(most.iter().all(|most| *most > 0.85), "{most:?}");
+}
+
+/// Of a member that has room for letters to one other alone, that one is sent tokens as they are by chance, one visit in as many as there are members, and else under fresh noise.
+#[test]
+fn full_boxes_lead_no_more_tokens_as_they_are_to_who_has_room() {
+    let (narrow, open, members) = (PeerId(2), PeerId(5), 8);
+    let (mut visits, mut direct, mut coin) = (0, 0, Coin::new(23, 0, 0));
+    for seed in 0..200 {
+        let mut table = Table::start(members, 60, 1, 400);
+        (table.narrow, table.events) = (Some((narrow, open)), 1000 * seed);
+        for _ in 0..400 {
+            if table.symbols.borrow().len() > 350 {
+                break;
+            }
+            if let Some(place) = (!table.bag.is_empty()).then(|| coin.below(table.bag.len())) {
+                let place = table.first_of_pair(place);
+                let (_, to, bytes) = &table.bag[place];
+                let token = match WalkLetter::decode(bytes) {
+                    Ok(WalkLetter::Token(token)) if *to == narrow => Some(token.epoch),
+                    _ => None,
+                };
+                let before = table.bag.len() - 1;
+                table.read(place);
+                if let Some(epoch) = token.filter(|epoch| table.states[narrow.index()].epoch(0) == *epoch) {
+                    visits += u32::from(table.states[narrow.index()].waits(0));
+                    let is_direct = |(from, to, bytes): &(PeerId, PeerId, Vec<u8>)| {
+                        let is_token =
+                            matches!(WalkLetter::decode(bytes), Ok(WalkLetter::Token(sent)) if sent.epoch == epoch);
+                        (*from, *to) == (narrow, open) && is_token
+                    };
+                    direct += u32::from(table.bag[before..].iter().any(is_direct));
+                }
+            } else if let Some(&waits) = table.waiting().first() {
+                table.wake(waits);
+            } else {
+                break;
+            }
+        }
+    }
+    let share = f64::from(direct) / f64::from(visits);
+    // One in seven of those that do not draw themselves.
+    assert!(visits > 500 && (share - 1.0 / 7.0).abs() < 0.05, "{direct} of {visits}");
 }
 
 /// Alarms that ring for no reason, and then one member is gone for good: all others come to the end, and to the same. Letters of a pair are read in their order.

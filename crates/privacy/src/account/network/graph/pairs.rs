@@ -246,7 +246,7 @@ mod tests {
                 assert!(*with >= truth && *with <= truth * 1.002 + 1e-9, "{source}: {with} {truth}");
             }
         }
-        let edges: Vec<(usize, usize)> = (0..1500).flat_map(|k| [(k, (k + 1) % 1500), (k, (k + 40) % 1500)]).collect();
+        let edges: Vec<(usize, usize)> = (0..1500).flat_map(|k| [(k, (k + 1) % 1500), (k, (k + 20) % 1500)]).collect();
         let large = Gossip::metropolis(1500, &edges).expect("a graph");
         let told = vec![1.0 / 1500.0; 1500];
         let (alone, with) = (large.pair_row(7, 30, &[]), large.pair_row(7, 30, &told));
