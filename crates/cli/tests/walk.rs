@@ -54,7 +54,10 @@ fn a_walk_measures_means_sums_and_histograms_and_says_against_whom_it_protects()
     let again = json(place, "privacy epsilon --ledger private/ledger.jsonl --delta 1e-6");
     assert_eq!((&again["epsilon"], &again["observer"]), (&private["epsilon"], &private["observer"]));
     let report = read(place, "private/report.html");
-    assert!(report.contains("against any one other member, who follow the protocol, know the path of the token"), "{report}");
+    assert!(
+        report.contains("against any one other member, who follow the protocol, know the path of the token"),
+        "{report}"
+    );
     let said = done(place, "measure private.toml --out private --force");
     assert!(said.contains("any one other member") && said.contains("standard deviation by the formula"), "{said}");
     let resolved = json(place, "measure private/task.toml --out resolved");
