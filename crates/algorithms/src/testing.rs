@@ -24,6 +24,25 @@ pub fn normals(coin: &mut Coin, count: usize) -> Vec<f64> {
     (0..count).map(|_| normal(coin)).collect()
 }
 
+/// The part of each unit vector that lies in the span of these.
+pub fn projections(vectors: &[Vec<f64>]) -> Vec<f64> {
+    let mut basis: Vec<Vec<f64>> = Vec::new();
+    for vector in vectors {
+        let mut rest = vector.clone();
+        for _ in 0..3 {
+            for unit in &basis {
+                let part: f64 = rest.iter().zip(unit).map(|(a, b)| a * b).sum();
+                rest.iter_mut().zip(unit).for_each(|(x, unit)| *x -= part * unit);
+            }
+        }
+        let size = rest.iter().map(|x| x * x).sum::<f64>().sqrt();
+        if size > 1e-9 {
+            basis.push(rest.into_iter().map(|x| x / size).collect());
+        }
+    }
+    (0..vectors[0].len()).map(|k| basis.iter().map(|unit| unit[k] * unit[k]).sum()).collect()
+}
+
 /// A task in which neighbours' true models are alike. Agent 1 has no data; the last two agents are isolated, one of them
 /// without data; the rest is a ring with random chords.
 pub fn random_problem(seed: u64, n: usize, p: usize, loss: Loss) -> Problem {

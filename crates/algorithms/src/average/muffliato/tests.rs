@@ -2,7 +2,7 @@
 
 use super::mixing::{Mixing, weights};
 use super::*;
-use crate::testing::{Mail, Network, normals};
+use crate::testing::{Mail, Network, normals, projections};
 use crate::{Dataset, Survey};
 use proptest::prelude::*;
 use sottovoce_core::wire::Numbers;
@@ -120,25 +120,6 @@ fn everybody_comes_to_the_mean_and_to_the_sum_on_any_connected_graph() {
             }
         }
     }
-}
-
-/// The part of each unit vector that lies in the span of these.
-fn projections(vectors: &[Vec<f64>]) -> Vec<f64> {
-    let mut basis: Vec<Vec<f64>> = Vec::new();
-    for vector in vectors {
-        let mut rest = vector.clone();
-        for _ in 0..3 {
-            for unit in &basis {
-                let part: f64 = rest.iter().zip(unit).map(|(a, b)| a * b).sum();
-                rest.iter_mut().zip(unit).for_each(|(x, unit)| *x -= part * unit);
-            }
-        }
-        let size = rest.iter().map(|x| x * x).sum::<f64>().sqrt();
-        if size > 1e-9 {
-            basis.push(rest.into_iter().map(|x| x / size).collect());
-        }
-    }
-    (0..vectors[0].len()).map(|k| basis.iter().map(|unit| unit[k] * unit[k]).sum()).collect()
 }
 
 /// What letters to one member are made of, from runs in which one other has a value: the accountant's exposure is that of these letters.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::average::muffliato::MuffliatoLetter;
 use crate::average::muffliato::mixing::{Mixing, weights};
-use crate::testing::{Mail, Network, normals};
+use crate::testing::{Mail, Network, normals, projections};
 use crate::token::walk_sgd::GradientConfig;
 use crate::{Dataset, Loss, Points, Problem, Regularization};
 use proptest::prelude::*;
@@ -106,25 +106,6 @@ fn it_comes_to_the_minimum_on_any_connected_graph() {
     }
     assert!(rest.iter().all(|rest| rest.abs() < 1e-4), "{rest:?}");
     assert!(net.model(0).iter().any(|theta| theta.abs() > 0.05), "{:?}", net.model(0));
-}
-
-/// The part of each unit vector that lies in the span of these.
-fn projections(vectors: &[Vec<f64>]) -> Vec<f64> {
-    let mut basis: Vec<Vec<f64>> = Vec::new();
-    for vector in vectors {
-        let mut rest = vector.clone();
-        for _ in 0..3 {
-            for unit in &basis {
-                let part: f64 = rest.iter().zip(unit).map(|(a, b)| a * b).sum();
-                rest.iter_mut().zip(unit).for_each(|(x, unit)| *x -= part * unit);
-            }
-        }
-        let size = rest.iter().map(|x| x * x).sum::<f64>().sqrt();
-        if size > 1e-9 {
-            basis.push(rest.into_iter().map(|x| x / size).collect());
-        }
-    }
-    (0..vectors[0].len()).map(|k| basis.iter().map(|unit| unit[k] * unit[k]).sum()).collect()
 }
 
 /// What the letters of one step are made of, from runs in which one other has a gradient: the accountant's exposure, with the model that everyone is told, is theirs.
