@@ -6,5 +6,6 @@
 mod housing;
 pub mod movielens;
 pub mod reproduce;
+mod svmguide3;
 pub mod thesis_table;
 pub mod workers;

@@ -80,6 +80,12 @@ static THESIS_2: Paper = Paper {
     expected: include_str!("../../../../papers/thesis-chapter-2/expected.toml"),
 };
 
+static THESIS_3: Paper = Paper {
+    folder: "thesis-chapter-3",
+    title: "Bellet: Contributions to Decentralized and Privacy-Preserving Machine Learning (thesis, 2021), chapter 3",
+    expected: include_str!("../../../../papers/thesis-chapter-3/expected.toml"),
+};
+
 static THESIS_4: Paper = Paper {
     folder: "thesis-chapter-4",
     title: "Bellet: Contributions to Decentralized and Privacy-Preserving Machine Learning (thesis, 2021), chapter 4",
@@ -173,6 +179,14 @@ pub static EXPERIMENTS: &[Experiment] = &[
         toml: include_str!("../../../../papers/thesis-chapter-2/table-2.1.toml"),
         data: &["har", "vehicle", "computer_buyers", "school"],
         run: table_2_1::run,
+    },
+    Experiment {
+        name: "figure-3.4",
+        title: "The AUC of a score by gossip, on three graphs",
+        paper: &THESIS_3,
+        toml: include_str!("../../../../papers/thesis-chapter-3/figure-3.4.toml"),
+        data: &["svmguide3"],
+        run: thesis::figure_3_4::run,
     },
     Experiment {
         name: "figure-4.1",
