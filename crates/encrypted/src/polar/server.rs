@@ -479,8 +479,15 @@ impl Server {
                 self.keys[server] = Some(bytes);
             }
             PolarLetter::Roster { round, left, back } if round == self.round && !self.rosters[server] => {
-                let clients = self.standing.len() as u32;
-                if left.iter().chain(back.iter()).any(|client| client >= clients) {
+                // Each client of the sender once: whoever is counted twice would be back too early here, and be gone elsewhere.
+                let is_own = |client: u32| {
+                    (client as usize) < self.standing.len() && polar.place_of(server, client as usize).is_some()
+                };
+                if ![left, back]
+                    .iter()
+                    .all(|places| places.iter().is_sorted_by(|a, b| a < b) && places.iter().all(is_own))
+                    || left.iter().any(|client| back.iter().any(|other| other == client))
+                {
                     return Err(Reject::Malformed);
                 }
                 left.iter().for_each(|client| self.left[client as usize] = true);
