@@ -71,6 +71,7 @@ pub struct Outbox {
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     to: PeerId,
+    start: usize,
     end: usize,
     vectors: u64,
     delivery: Delivery,
@@ -131,21 +132,53 @@ impl Outbox {
     ///
     /// # Panics
     /// When the letter is longer than the algorithm says its letters are.
+    #[inline]
     pub fn send_durable<'l, L: Wire<'l>>(&mut self, to: PeerId, letter: impl Leaves<L>) -> Result<(), Full> {
+        self.take_room(to)?;
+        self.enclose(to, Delivery::Durable, &letter.into_inner());
+        Ok(())
+    }
+
+    /// Sends the same letter to each of these peers, as [`Outbox::send_durable`] would one after another, and writes it once. Whoever has no room
+    /// for it gets none.
+    ///
+    /// # Panics
+    /// When the letter is longer than the algorithm says its letters are.
+    pub fn send_durable_to_all<'l, L: Wire<'l>>(
+        &mut self,
+        to: impl IntoIterator<Item = PeerId>,
+        letter: impl Leaves<L>,
+    ) {
+        let letter = letter.into_inner();
+        let mut written = None;
+        for to in to {
+            if self.take_room(to).is_err() {
+                continue;
+            }
+            match written {
+                Some(sent) => self.letters.push(Sent { to, ..sent }),
+                None => {
+                    self.enclose(to, Delivery::Durable, &letter);
+                    written = self.letters.last().copied();
+                }
+            }
+        }
+    }
+
+    /// One more durable letter waits for this peer, if it may.
+    #[inline]
+    fn take_room(&mut self, to: PeerId) -> Result<(), Full> {
         // Whoever writes to many does so in their order.
         let known = match self.waiting.last() {
             Some((last, _)) if *last >= to => self.waiting.binary_search_by_key(&to, |(peer, _)| *peer),
             _ => Err(self.waiting.len()),
         };
-        let known = known.unwrap_or_else(|place| {
-            self.waiting.insert(place, (to, 0));
-            place
-        });
-        if self.waiting[known].1 >= DURABLE_WAITING_MAX {
-            return Err(Full);
+        match known {
+            Err(place) if place == self.waiting.len() => self.waiting.push((to, 1)),
+            Err(place) => self.waiting.insert(place, (to, 1)),
+            Ok(known) if self.waiting[known].1 >= DURABLE_WAITING_MAX => return Err(Full),
+            Ok(known) => self.waiting[known].1 += 1,
         }
-        self.waiting[known].1 += 1;
-        self.enclose(to, Delivery::Durable, &letter.into_inner());
         Ok(())
     }
 
@@ -155,7 +188,7 @@ impl Outbox {
         letter.encode(&mut self.bytes);
         let (length, most) = (self.bytes.len() - start, self.letter_bytes_max);
         assert!(length <= most, "a letter of {length} bytes, where the algorithm's have at most {most}");
-        self.letters.push(Sent { to, end: self.bytes.len(), vectors: letter.vectors(), delivery });
+        self.letters.push(Sent { to, start, end: self.bytes.len(), vectors: letter.vectors(), delivery });
     }
 
     /// Wakes this agent at `at`, besides its clock. An agent has one alarm: this one replaces any that was set before. It outlives a
@@ -173,11 +206,11 @@ impl Outbox {
     /// The letters in the order they were sent.
     #[inline]
     pub fn letters(&self) -> impl Iterator<Item = OutgoingLetter<'_>> {
-        let mut start = 0;
-        self.letters.iter().map(move |sent| {
-            let bytes = &self.bytes[start..sent.end];
-            start = sent.end;
-            OutgoingLetter { to: sent.to, delivery: sent.delivery, vectors: sent.vectors, bytes }
+        self.letters.iter().map(|sent| OutgoingLetter {
+            to: sent.to,
+            delivery: sent.delivery,
+            vectors: sent.vectors,
+            bytes: &self.bytes[sent.start..sent.end],
         })
     }
 
@@ -249,6 +282,22 @@ mod tests {
     #[should_panic(expected = "a letter of 11 bytes")]
     fn a_durable_letter_above_its_bound_is_refused_where_it_is_made() {
         let _ = Outbox::new(10).send_durable(PeerId(1), letter(11));
+    }
+
+    #[test]
+    fn a_letter_to_all_is_for_each_what_a_letter_of_its_own_would_be() {
+        let full = |outbox: &mut Outbox| outbox.set_waiting([(PeerId(4), DURABLE_WAITING_MAX)].into_iter());
+        let (mut one, mut many) = (Outbox::new(10), Outbox::new(10));
+        [&mut one, &mut many].into_iter().for_each(full);
+        for to in [3, 4, 1, 3] {
+            let _ = one.send_durable(PeerId(to), letter(7));
+        }
+        let _ = one.send_durable(PeerId(2), letter(2));
+        many.send_durable_to_all([3, 4, 1, 3].map(PeerId), letter(7));
+        many.send_durable_to_all([PeerId(2)], letter(2));
+        assert_eq!(one.letters().collect::<Vec<_>>(), many.letters().collect::<Vec<_>>());
+        assert_eq!((one.waiting, many.letters.len()), (many.waiting, 4), "three are written, and one has no room");
+        assert_eq!(many.bytes.len(), 9, "each letter is written once");
     }
 
     #[test]

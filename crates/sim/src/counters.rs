@@ -31,6 +31,7 @@ impl Counters {
         self.bytes_sent += neighbours as u64 * wire::post_bytes(len);
     }
 
+    #[inline]
     pub(crate) fn count_letter(&mut self, vectors: u64, bytes: &[u8]) {
         self.vectors_sent += vectors;
         self.letters_sent += 1;

@@ -41,43 +41,61 @@ pub(crate) struct Board {
     workers: Option<Workers>,
 }
 
-/// Letters on their way, in order.
+/// Letters on their way, in order. What many are told stands here once.
 #[derive(Default)]
 struct Mailbag {
     bytes: Vec<u8>,
     letters: VecDeque<Envelope>,
-    /// So many bytes at the beginning are of letters that were taken out.
-    read: usize,
+    /// So many bytes have been forgotten, before those that are kept.
+    forgotten: usize,
 }
 
 struct Envelope {
     from: PeerId,
     to: PeerId,
+    /// Where the letter begins, among all bytes there have been.
+    start: usize,
     length: usize,
 }
 
 impl Mailbag {
+    /// Adds a letter; `again` says that its bytes are those of the last one.
     #[inline]
-    fn put(&mut self, from: PeerId, to: PeerId, bytes: &[u8]) {
+    fn put(&mut self, from: PeerId, to: PeerId, bytes: &[u8], again: bool) {
+        let start = match self.letters.back() {
+            Some(last) if again => last.start,
+            _ => self.write(bytes),
+        };
+        self.letters.push_back(Envelope { from, to, start, length: bytes.len() });
+    }
+
+    /// Adds bytes, and returns where they begin.
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> usize {
         // What was read is forgotten when it is most of the bag, so that each byte is moved once at most on average.
-        if self.letters.is_empty() {
-            self.bytes.clear();
-            self.read = 0;
-        } else if self.read > FORGET_BYTES_MIN && 2 * self.read > self.bytes.len() {
-            self.bytes.drain(..self.read);
-            self.read = 0;
+        match self.letters.front() {
+            None => {
+                self.forgotten += self.bytes.len();
+                self.bytes.clear();
+            }
+            Some(next) => {
+                let read = next.start - self.forgotten;
+                if read > FORGET_BYTES_MIN && 2 * read > self.bytes.len() {
+                    self.bytes.drain(..read);
+                    self.forgotten += read;
+                }
+            }
         }
+        let start = self.forgotten + self.bytes.len();
         self.bytes.extend_from_slice(bytes);
-        self.letters.push_back(Envelope { from, to, length: bytes.len() });
+        start
     }
 
     /// The first letter: from whom, to whom, and its bytes.
     #[inline]
     fn take(&mut self) -> Option<(PeerId, PeerId, &[u8])> {
-        let Envelope { from, to, length } = self.letters.pop_front()?;
-        let start = self.read;
-        self.read += length;
-        Some((from, to, &self.bytes[start..self.read]))
+        let Envelope { from, to, start, length } = self.letters.pop_front()?;
+        Some((from, to, &self.bytes[start - self.forgotten..][..length]))
     }
 }
 
@@ -107,10 +125,15 @@ impl Board {
             self.rows.row_mut(from.index()).copy_from_slice(post);
             counters.count_post(graph.peers(from).len(), post.len());
         }
+        // The letter before, where it was durable.
+        let mut last: Option<*const [u8]> = None;
         for letter in outbox.letters() {
             counters.count_letter(letter.vectors, letter.bytes);
-            let bag = if letter.delivery == Delivery::Durable { &mut self.durable } else { &mut self.mailbag };
-            bag.put(from, letter.to, letter.bytes);
+            let is_durable = letter.delivery == Delivery::Durable;
+            let bag = if is_durable { &mut self.durable } else { &mut self.mailbag };
+            let here = is_durable.then_some(std::ptr::from_ref(letter.bytes));
+            bag.put(from, letter.to, letter.bytes, is_durable && here == last);
+            last = here;
         }
     }
 

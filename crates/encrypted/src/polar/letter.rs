@@ -117,10 +117,11 @@ words!(u32, 4);
 words!(u64, 8);
 
 impl<'a> Wire<'a> for PolarLetter<'a> {
+    #[inline]
     fn encode(&self, out: &mut Vec<u8>) {
         let mut head = |kind: u8, number: u32| {
-            out.push(kind);
-            out.extend(number.to_le_bytes());
+            let [a, b, c, d] = number.to_le_bytes();
+            out.extend_from_slice(&[kind, a, b, c, d]);
         };
         match *self {
             PolarLetter::Model { step, .. } => head(0, step),
@@ -149,6 +150,7 @@ impl<'a> Wire<'a> for PolarLetter<'a> {
         }
     }
 
+    #[inline]
     fn decode(bytes: &'a [u8]) -> Result<Self, Reject> {
         let ([kind], rest) = bytes.split_first_chunk().ok_or(Reject::Malformed)?;
         let (number, body) = rest.split_first_chunk().ok_or(Reject::Malformed)?;
@@ -173,6 +175,7 @@ impl<'a> Wire<'a> for PolarLetter<'a> {
         })
     }
 
+    #[inline]
     fn vectors(&self) -> u64 {
         match self {
             PolarLetter::Model { .. } | PolarLetter::Upload { .. } | PolarLetter::Masked { .. } => 1,

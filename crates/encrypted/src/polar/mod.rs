@@ -162,4 +162,6 @@ impl Algorithm for Polar {
 }
 
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod tests;

@@ -191,23 +191,19 @@ impl Server {
     }
 
     fn tell_servers(&self, polar: &Polar, me: usize, letter: PolarLetter<'_>, cx: &mut Cx<'_>) {
-        for (_, to) in others(polar, me) {
-            // A server waits for all others at every phase, so that few letters of one can wait for another.
-            let _ = cx.outbox.send_durable(to, of_uploads(letter));
-        }
+        // A server waits for all others at every phase, so that few letters of one can wait for another.
+        cx.outbox.send_durable_to_all(others(polar, me).map(|(_, to)| to), of_uploads(letter));
     }
 
     /// Opens a step: its clients hear the model.
     fn begin(&mut self, polar: &Polar, me: usize, cx: &mut Cx<'_>) {
         (self.phase, self.patience) = (Phase::Uploads, Patience::Fresh);
         self.count_missing();
-        for (client, id) in polar.client_ids().enumerate() {
-            if self.standing[client] == Standing::Present {
-                let letter = PolarLetter::Model { step: self.step, values: Numbers::Plain(&self.x) };
-                // For whom so many letters wait has been gone for long, and is left out.
-                let _ = cx.outbox.send_durable(id, of_uploads(letter));
-            }
-        }
+        let present = |(standing, id): (&Standing, PeerId)| (*standing == Standing::Present).then_some(id);
+        let present = self.standing.iter().zip(polar.client_ids()).filter_map(present);
+        let letter = PolarLetter::Model { step: self.step, values: Numbers::Plain(&self.x) };
+        // For whom so many letters wait has been gone for long, and is left out.
+        cx.outbox.send_durable_to_all(present, of_uploads(letter));
         for (server, to) in others(polar, me) {
             if self.asked[server] == self.step + 1 {
                 self.asked[server] = 0;
@@ -392,12 +388,10 @@ impl Server {
             return;
         }
         self.phase = Phase::Done;
-        for (client, id) in polar.client_ids().enumerate() {
-            if self.standing[client] != Standing::Elsewhere {
-                let letter = PolarLetter::Model { step: self.step, values: Numbers::Plain(&self.x) };
-                let _ = cx.outbox.send_durable(id, of_uploads(letter));
-            }
-        }
+        let own = |(standing, id): (&Standing, PeerId)| (*standing != Standing::Elsewhere).then_some(id);
+        let own = self.standing.iter().zip(polar.client_ids()).filter_map(own);
+        let letter = PolarLetter::Model { step: self.step, values: Numbers::Plain(&self.x) };
+        cx.outbox.send_durable_to_all(own, of_uploads(letter));
     }
 
     /// The time-out.
@@ -485,8 +479,15 @@ impl Server {
                 self.keys[server] = Some(bytes);
             }
             PolarLetter::Roster { round, left, back } if round == self.round && !self.rosters[server] => {
-                let clients = self.standing.len() as u32;
-                if left.iter().chain(back.iter()).any(|client| client >= clients) {
+                // Each client of the sender once: whoever is counted twice would be back too early here, and be gone elsewhere.
+                let is_own = |client: u32| {
+                    (client as usize) < self.standing.len() && polar.place_of(server, client as usize).is_some()
+                };
+                if ![left, back]
+                    .iter()
+                    .all(|places| places.iter().is_sorted_by(|a, b| a < b) && places.iter().all(is_own))
+                    || left.iter().any(|client| back.iter().any(|other| other == client))
+                {
                     return Err(Reject::Malformed);
                 }
                 left.iter().for_each(|client| self.left[client as usize] = true);

@@ -11,17 +11,17 @@ use sottovoce_crypto::pad::Direction;
 use sottovoce_privacy::sensitivity::Norm;
 
 /// Eight agents; servers are numbers 1, 3, 4 and 6.
-fn problem() -> Problem {
+pub(super) fn problem() -> Problem {
     let problem = random_problem(3, 8, 3, Loss::Squared);
     Problem { graph: Graph::Complete { n: 8 }, regularization: Regularization::Constant(0.0), ..problem }
 }
 
-fn polar(change: impl Fn(PolarConfig) -> PolarConfig) -> Polar {
+pub(super) fn polar(change: impl Fn(PolarConfig) -> PolarConfig) -> Polar {
     let config = PolarConfig { servers: [1, 3, 4, 6].map(PeerId).to_vec(), ..small_polar(8, 3).config().clone() };
     Polar::new(change(PolarConfig { servers_each: 4, ..config })).expect("good parameters")
 }
 
-fn masked(mail: &Mail) -> Option<(u32, Vec<u64>)> {
+pub(super) fn masked(mail: &Mail) -> Option<(u32, Vec<u64>)> {
     match PolarLetter::decode(&mail.bytes) {
         Ok(PolarLetter::Masked { round, words }) => Some((round, words.iter().collect())),
         _ => None,
@@ -29,7 +29,7 @@ fn masked(mail: &Mail) -> Option<(u32, Vec<u64>)> {
 }
 
 /// Delivers all mail but what `keep` wants to hold back; returns every letter that was sent.
-fn deliver(network: &mut Network<'_, Polar>, keep: impl Fn(&Mail) -> bool) -> Vec<Mail> {
+pub(super) fn deliver(network: &mut Network<'_, Polar>, keep: impl Fn(&Mail) -> bool) -> Vec<Mail> {
     let (mut seen, mut kept) = (Vec::new(), Vec::new());
     while !network.mail.is_empty() {
         let mail = network.mail.remove(0);
@@ -44,7 +44,7 @@ fn deliver(network: &mut Network<'_, Polar>, keep: impl Fn(&Mail) -> bool) -> Ve
     seen
 }
 
-fn server<'n>(network: &'n Network<'_, Polar>, id: u32) -> &'n Server {
+pub(super) fn server<'n>(network: &'n Network<'_, Polar>, id: u32) -> &'n Server {
     network.states[id as usize].server().expect("a server")
 }
 
