@@ -199,17 +199,17 @@ fn twenty_processes_are_charged_as_the_simulator_charges() {
 
 const MEMBERS: usize = 5;
 
-/// Five peers that run this task.
-fn peers(place: &Path, task: &str) -> Vec<Peer> {
+/// So many peers that run this task.
+fn peers(place: &Path, task: &str, members: usize) -> Vec<Peer> {
     write(place, "task.toml", task);
     let mut peers = Vec::new();
-    for (k, port) in (0..MEMBERS).zip(ports(MEMBERS)) {
+    for (k, port) in (0..members).zip(ports(members)) {
         let name = format!("m{k}");
-        write(place, &format!("{name}.csv"), &format!("agent,x\n{name},0.{k}\n"));
+        write(place, &format!("{name}.csv"), &format!("agent,x\n{name},0.{k:02}\n"));
         peers.push(Peer::init(place, "task.toml", &name, &format!("{name}.csv"), port, 0.05));
     }
-    for k in 0..MEMBERS {
-        (0..MEMBERS).filter(|j| *j != k).for_each(|j| peers[k].meet(&peers[j], 1.0));
+    for k in 0..members {
+        (0..members).filter(|j| *j != k).for_each(|j| peers[k].meet(&peers[j], 1.0));
     }
     peers
 }
@@ -222,16 +222,17 @@ fn contributions(peer: &Peer) -> u64 {
     count(Track::Token)
 }
 
-/// Holders are killed while the token walks: it ends, and nobody contributes beyond its bound, or is charged twice. In the long version 200 times, with a time-out so short that many are
-/// passed over, and whoever has just held the token is killed.
+/// Holders are killed while the token walks: it ends, and nobody contributes beyond its bound, or is charged twice. In the long version twenty members are
+/// killed 200 times, with a time-out so short that many are passed over, and whoever has just held the token is killed.
 #[test]
 fn a_token_survives_holders_that_are_killed_and_come_back() {
     let is_long = std::env::var_os("SOTTOVOCE_SOAK").is_some();
-    let (kills, hops, most, timeout) = if is_long { (200, 20_000, 3_000, 0.3) } else { (6, 60, 9, 10.0) };
+    let (members, kills, hops, most, timeout) =
+        if is_long { (20, 200, 20_000, 3_000, 0.3) } else { (MEMBERS, 6, 60, 9, 10.0) };
     let place = support::folder();
     let budget =
         format!("[privacy]\nepsilon = 5\ndelta = 1e-6\ncontributions = {most}\n[token]\ntimeout = {timeout}\n");
-    let mut peers = peers(place.path(), &format!("{TASK}{RANGE}[run]\nhops = {hops}\n{budget}"));
+    let mut peers = peers(place.path(), &format!("{TASK}{RANGE}[run]\nhops = {hops}\n{budget}"), members);
     peers.iter_mut().for_each(Peer::start);
     until("the token is on its way", || peers.iter().all(|peer| peer.step().is_some()));
     let events =
@@ -243,8 +244,8 @@ fn a_token_survives_holders_that_are_killed_and_come_back() {
         // Whoever has moved most has the token, or had it last.
         let moved =
             events(&peers).iter().zip(&before).map(|(now, then)| now - then).enumerate().max_by_key(|one| one.1);
-        let (holder, moves) = moved.expect("five");
-        let victim = if is_long && moves > 0 { holder } else { (2 * kill + 1) % MEMBERS };
+        let (holder, moves) = moved.expect("some");
+        let victim = if is_long && moves > 0 { holder } else { (2 * kill + 1) % members };
         peers[victim].kill();
         peers[victim].start();
         (killed, active) = (killed + 1, active + u32::from(moves > 0));
@@ -275,7 +276,7 @@ fn one_that_is_gone_for_good_is_passed_over_and_holds_nobody_up() {
     for (law, gone) in [("", 2), ("[privacy]\nepsilon = 5\ndelta = 1e-6\n", 3)] {
         let place = support::folder();
         let task = format!("{TASK}{RANGE}[run]\nhops = 30\n{law}[token]\ntimeout = 1\n");
-        let mut peers = peers(place.path(), &task);
+        let mut peers = peers(place.path(), &task, MEMBERS);
         let others = || (0..MEMBERS).filter(|k| *k != gone);
         for k in others() {
             // With all as witnesses nobody would say anything while one is away.
