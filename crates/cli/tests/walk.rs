@@ -467,3 +467,68 @@ fn a_ring_counts_rows_in_bins_and_hides_each_among_all_others() {
     write(place, "rows.csv", &(rows + "a000,0.5\n"));
     assert!(refused(place, "measure task.toml --out run").contains("answers for each of them"));
 }
+
+/// Along the edges of a ring with chords: each pair has its own epsilon, which falls with the distance; the worst keeps the budget, or the mean.
+#[test]
+fn a_model_learned_along_edges_says_what_each_learns_of_each() {
+    let task = format!("{}[graph]\nkind = \"torus\"\nrows = 4\ncolumns = 5\n", SGD.replace("2000", "200"));
+    let private = format!("{task}[privacy]\nepsilon = 2\ndelta = 1e-6\nclip = 0.4\ncontributions = 4\n");
+    let place = place(&private);
+    let place = place.path();
+    let rows = (0..80).fold("agent,label,x1,x2\n".to_owned(), |text, k| {
+        let (x, y) = (f64::from(k * 7 % 40) / 40.0 - 0.5, f64::from(k * 13 % 40) / 40.0 - 0.5);
+        text + &format!("a{:02},{},{x},{y}\n", k % 20, if x > y { 1 } else { -1 })
+    });
+    write(place, "points.csv", &rows);
+    let summary = json(place, "train task.toml --out run");
+    let number = |summary: &serde_json::Value, key: &str| summary[key].as_f64().unwrap_or_else(|| panic!("{summary}"));
+    assert_eq!((&summary["unit"], &summary["observer"]), (&"agent".into(), &"each one other member, by pair".into()));
+    let epsilons = |run: &str| -> Vec<f64> {
+        let text = read(place, &format!("{run}/pairs.csv"));
+        text.lines()
+            .skip(1)
+            .map(|line| line.rsplit(',').next().and_then(|e| e.parse().ok()).expect("a number"))
+            .collect()
+    };
+    let found = epsilons("run");
+    let (worst, least) = found.iter().fold((0.0f64, f64::INFINITY), |(a, b), e| (a.max(*e), b.min(*e)));
+    assert_eq!(found.len(), 20 * 19);
+    assert!(worst <= 2.0 && worst > 1.9 && least < 0.95 * worst, "{worst} {least}");
+    assert!((number(&summary, "epsilon") - worst).abs() < 1e-6, "{summary}");
+    let again = json(place, "privacy epsilon --ledger run/ledger.jsonl --delta 1e-6");
+    assert!((number(&again, "epsilon") - worst).abs() < 1e-6 && again["observer"] == summary["observer"], "{again}");
+    assert_eq!(json(place, "train run/task.toml --out resolved")["digest"], summary["digest"]);
+    // Whatever a task says of the noise, it is found anew.
+    let text = read(place, "run/task.toml");
+    let line = text.lines().find(|line| line.starts_with("noise-multiplier")).expect("written by the run");
+    write(place, "bent.toml", &text.replace(line, "noise-multiplier = 0.01"));
+    assert_eq!(json(place, "train bent.toml --out bent")["epsilon"], summary["epsilon"]);
+    write(place, "mean.toml", &format!("{private}pairs = \"mean\"\n"));
+    let mean = json(place, "train mean.toml --out mean");
+    assert!(number(&mean, "epsilon_mean") <= 2.0 && number(&mean, "epsilon_mean") > 1.9, "{mean}");
+    assert!(number(&mean, "epsilon") > number(&mean, "epsilon_mean"), "{mean}");
+    let open = json(place, &{
+        write(place, "open.toml", &task);
+        "train open.toml --out open".to_owned()
+    });
+    assert!(open["epsilon"] == "infinity" && !place.join("open/pairs.csv").exists(), "{open}");
+    write(place, "edges.csv", "a,b,weight\na00,a01,1\na02,a03,1\n");
+    for (task, says) in [
+        (
+            private.replace("kind = \"torus\"\nrows = 4\ncolumns = 5", "edges = \"edges.csv\"\nallow-isolated = true"),
+            "not connected",
+        ),
+        (format!("{private}colluders = 2\n"), "accepted with [graph]: neither"),
+        (format!("{private}trust = \"curator\"\n"), "accepted with [graph]: \"network\", \"nobody\""),
+        (format!("{private}[token]\ncount = 2\n"), "accepted with [graph]: 1"),
+        (format!("{private}[token]\nreissues = 1\n"), "the token waits for whoever has it"),
+        (
+            private.replace("[graph]\nkind = \"torus\"\nrows = 4\ncolumns = 5\n", "") + "pairs = \"mean\"\n",
+            "a [graph] that is not complete",
+        ),
+    ] {
+        write(place, "bad.toml", &task);
+        let said = refused(place, "train bad.toml --out bad");
+        assert!(said.contains(says), "{said}");
+    }
+}
