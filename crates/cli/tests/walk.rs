@@ -199,17 +199,17 @@ fn twenty_processes_are_charged_as_the_simulator_charges() {
 
 const MEMBERS: usize = 5;
 
-/// Five peers that run this task.
-fn peers(place: &Path, task: &str) -> Vec<Peer> {
+/// So many peers that run this task.
+fn peers(place: &Path, task: &str, members: usize) -> Vec<Peer> {
     write(place, "task.toml", task);
     let mut peers = Vec::new();
-    for (k, port) in (0..MEMBERS).zip(ports(MEMBERS)) {
+    for (k, port) in (0..members).zip(ports(members)) {
         let name = format!("m{k}");
-        write(place, &format!("{name}.csv"), &format!("agent,x\n{name},0.{k}\n"));
+        write(place, &format!("{name}.csv"), &format!("agent,x\n{name},0.{k:02}\n"));
         peers.push(Peer::init(place, "task.toml", &name, &format!("{name}.csv"), port, 0.05));
     }
-    for k in 0..MEMBERS {
-        (0..MEMBERS).filter(|j| *j != k).for_each(|j| peers[k].meet(&peers[j], 1.0));
+    for k in 0..members {
+        (0..members).filter(|j| *j != k).for_each(|j| peers[k].meet(&peers[j], 1.0));
     }
     peers
 }
@@ -222,16 +222,17 @@ fn contributions(peer: &Peer) -> u64 {
     count(Track::Token)
 }
 
-/// Holders are killed while the token walks: it ends, and nobody contributes beyond its bound, or is charged twice. In the long version 200 times, with a time-out so short that many are
-/// passed over, and whoever has just held the token is killed.
+/// Holders are killed while the token walks: it ends, and nobody contributes beyond its bound, or is charged twice. In the long version twenty members are
+/// killed 200 times, with a time-out so short that many are passed over, and whoever has just held the token is killed.
 #[test]
 fn a_token_survives_holders_that_are_killed_and_come_back() {
     let is_long = std::env::var_os("SOTTOVOCE_SOAK").is_some();
-    let (kills, hops, most, timeout) = if is_long { (200, 20_000, 3_000, 0.3) } else { (6, 60, 9, 10.0) };
+    let (members, kills, hops, most, timeout) =
+        if is_long { (20, 200, 20_000, 3_000, 0.3) } else { (MEMBERS, 6, 60, 9, 10.0) };
     let place = support::folder();
     let budget =
         format!("[privacy]\nepsilon = 5\ndelta = 1e-6\ncontributions = {most}\n[token]\ntimeout = {timeout}\n");
-    let mut peers = peers(place.path(), &format!("{TASK}{RANGE}[run]\nhops = {hops}\n{budget}"));
+    let mut peers = peers(place.path(), &format!("{TASK}{RANGE}[run]\nhops = {hops}\n{budget}"), members);
     peers.iter_mut().for_each(Peer::start);
     until("the token is on its way", || peers.iter().all(|peer| peer.step().is_some()));
     let events =
@@ -243,8 +244,8 @@ fn a_token_survives_holders_that_are_killed_and_come_back() {
         // Whoever has moved most has the token, or had it last.
         let moved =
             events(&peers).iter().zip(&before).map(|(now, then)| now - then).enumerate().max_by_key(|one| one.1);
-        let (holder, moves) = moved.expect("five");
-        let victim = if is_long && moves > 0 { holder } else { (2 * kill + 1) % MEMBERS };
+        let (holder, moves) = moved.expect("some");
+        let victim = if is_long && moves > 0 { holder } else { (2 * kill + 1) % members };
         peers[victim].kill();
         peers[victim].start();
         (killed, active) = (killed + 1, active + u32::from(moves > 0));
@@ -275,7 +276,7 @@ fn one_that_is_gone_for_good_is_passed_over_and_holds_nobody_up() {
     for (law, gone) in [("", 2), ("[privacy]\nepsilon = 5\ndelta = 1e-6\n", 3)] {
         let place = support::folder();
         let task = format!("{TASK}{RANGE}[run]\nhops = 30\n{law}[token]\ntimeout = 1\n");
-        let mut peers = peers(place.path(), &task);
+        let mut peers = peers(place.path(), &task, MEMBERS);
         let others = || (0..MEMBERS).filter(|k| *k != gone);
         for k in others() {
             // With all as witnesses nobody would say anything while one is away.
@@ -465,4 +466,69 @@ fn a_ring_counts_rows_in_bins_and_hides_each_among_all_others() {
     write(place, "task.toml", &format!("{private}unit = \"agent\"\n"));
     write(place, "rows.csv", &(rows + "a000,0.5\n"));
     assert!(refused(place, "measure task.toml --out run").contains("answers for each of them"));
+}
+
+/// Along the edges of a ring with chords: each pair has its own epsilon, which falls with the distance; the worst keeps the budget, or the mean.
+#[test]
+fn a_model_learned_along_edges_says_what_each_learns_of_each() {
+    let task = format!("{}[graph]\nkind = \"torus\"\nrows = 4\ncolumns = 5\n", SGD.replace("2000", "200"));
+    let private = format!("{task}[privacy]\nepsilon = 2\ndelta = 1e-6\nclip = 0.4\ncontributions = 4\n");
+    let place = place(&private);
+    let place = place.path();
+    let rows = (0..80).fold("agent,label,x1,x2\n".to_owned(), |text, k| {
+        let (x, y) = (f64::from(k * 7 % 40) / 40.0 - 0.5, f64::from(k * 13 % 40) / 40.0 - 0.5);
+        text + &format!("a{:02},{},{x},{y}\n", k % 20, if x > y { 1 } else { -1 })
+    });
+    write(place, "points.csv", &rows);
+    let summary = json(place, "train task.toml --out run");
+    let number = |summary: &serde_json::Value, key: &str| summary[key].as_f64().unwrap_or_else(|| panic!("{summary}"));
+    assert_eq!((&summary["unit"], &summary["observer"]), (&"agent".into(), &"each one other member, by pair".into()));
+    let epsilons = |run: &str| -> Vec<f64> {
+        let text = read(place, &format!("{run}/pairs.csv"));
+        text.lines()
+            .skip(1)
+            .map(|line| line.rsplit(',').next().and_then(|e| e.parse().ok()).expect("a number"))
+            .collect()
+    };
+    let found = epsilons("run");
+    let (worst, least) = found.iter().fold((0.0f64, f64::INFINITY), |(a, b), e| (a.max(*e), b.min(*e)));
+    assert_eq!(found.len(), 20 * 19);
+    assert!(worst <= 2.0 && worst > 1.9 && least < 0.95 * worst, "{worst} {least}");
+    assert!((number(&summary, "epsilon") - worst).abs() < 1e-6, "{summary}");
+    let again = json(place, "privacy epsilon --ledger run/ledger.jsonl --delta 1e-6");
+    assert!((number(&again, "epsilon") - worst).abs() < 1e-6 && again["observer"] == summary["observer"], "{again}");
+    assert_eq!(json(place, "train run/task.toml --out resolved")["digest"], summary["digest"]);
+    // Whatever a task says of the noise, it is found anew.
+    let text = read(place, "run/task.toml");
+    let line = text.lines().find(|line| line.starts_with("noise-multiplier")).expect("written by the run");
+    write(place, "bent.toml", &text.replace(line, "noise-multiplier = 0.01"));
+    assert_eq!(json(place, "train bent.toml --out bent")["epsilon"], summary["epsilon"]);
+    write(place, "mean.toml", &format!("{private}pairs = \"mean\"\n"));
+    let mean = json(place, "train mean.toml --out mean");
+    assert!(number(&mean, "epsilon_mean") <= 2.0 && number(&mean, "epsilon_mean") > 1.9, "{mean}");
+    assert!(number(&mean, "epsilon") > number(&mean, "epsilon_mean"), "{mean}");
+    let open = json(place, &{
+        write(place, "open.toml", &task);
+        "train open.toml --out open".to_owned()
+    });
+    assert!(open["epsilon"] == "infinity" && !place.join("open/pairs.csv").exists(), "{open}");
+    write(place, "edges.csv", "a,b,weight\na00,a01,1\na02,a03,1\n");
+    for (task, says) in [
+        (
+            private.replace("kind = \"torus\"\nrows = 4\ncolumns = 5", "edges = \"edges.csv\"\nallow-isolated = true"),
+            "not connected",
+        ),
+        (format!("{private}colluders = 2\n"), "accepted with [graph]: neither"),
+        (format!("{private}trust = \"curator\"\n"), "accepted with [graph]: \"network\", \"nobody\""),
+        (format!("{private}[token]\ncount = 2\n"), "accepted with [graph]: 1"),
+        (format!("{private}[token]\nreissues = 1\n"), "the token waits for whoever has it"),
+        (
+            private.replace("[graph]\nkind = \"torus\"\nrows = 4\ncolumns = 5\n", "") + "pairs = \"mean\"\n",
+            "a [graph] that is not complete",
+        ),
+    ] {
+        write(place, "bad.toml", &task);
+        let said = refused(place, "train bad.toml --out bad");
+        assert!(said.contains(says), "{said}");
+    }
 }

@@ -120,6 +120,7 @@ fn run_as_one(kind: &str, loaded: &Loaded, threads: usize) -> Result<Trained, Ha
     data.push_agent(&features, &labels);
     let pooled = Loaded {
         names: vec!["everyone".to_owned()],
+        reach: None,
         problem: Problem {
             points_max: data.len() as f64,
             data,

@@ -29,6 +29,8 @@ pub struct PublicFacts {
     pub name: String,
     /// The algorithm, as in the task.
     pub algorithm: &'static Description,
+    /// Whether everybody's neighbours are all others, which the algorithm says by itself.
+    pub everyone: bool,
     /// What a report calls its run.
     pub run_name: String,
     /// The agents' names.
@@ -92,6 +94,7 @@ impl PublicFacts {
         PublicFacts {
             name: loaded.task.name.clone(),
             algorithm: loaded.task.algorithm,
+            everyone: loaded.task.has_everyone(),
             run_name: train::name(loaded, loaded.task.algorithm, learns_graph),
             names: loaded.names.clone(),
             points: ids().map(|id| points(loaded, id)).collect(),
@@ -229,7 +232,7 @@ fn dimension_in_words(loaded: &Loaded) -> String {
 /// How many edges there are, in words.
 fn edges_in_words(loaded: &Loaded) -> String {
     match loaded.edge_count() {
-        _ if loaded.task.algorithm.everyone => "each with all others".to_owned(),
+        _ if loaded.task.has_everyone() => "each with all others".to_owned(),
         Some(edges) => format!("{} edges", number::count(edges as u64)),
         None => "a graph to be learned".to_owned(),
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use sottovoce_algorithms::average::muffliato::mixing::ROUNDS_MAX;
 use sottovoce_core::Graph;
 use sottovoce_privacy::gopa::{Gopa, GopaConfig};
-use sottovoce_privacy::network::{BadNetwork, Clones, Gossip, PAIRS_MEMBERS_MAX, Sampled, Walk};
+use sottovoce_privacy::network::{BadNetwork, Clones, Gossip, PAIRS_MEMBERS_MAX, Sampled, Walk, WorstPair};
 use sottovoce_privacy::{Accountant, Charge, Ledger, Ring, Shares};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::task::{Observer, Steps, Told, Unit};
@@ -96,6 +96,9 @@ pub struct Header {
     /// Where there is a guarantee for each pair of members.
     #[serde(skip_serializing_if = "Option::is_none")]
     pairs: Option<PairsContext>,
+    /// Where there is one for each pair of members between whom a token walks along edges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    graph_walk: Option<GraphWalkContext>,
     /// Where some of the observers are members of a sum under masks.
     #[serde(skip_serializing_if = "Option::is_none")]
     gopa: Option<GopaContext>,
@@ -143,6 +146,16 @@ struct PairsContext {
     #[serde(skip_serializing_if = "Option::is_none")]
     members: Option<usize>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    edges: Vec<(usize, usize)>,
+}
+
+/// A walk along the edges of a graph, whose members are numbered in the order of their names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GraphWalkContext {
+    /// Of each member, at most.
+    contributions: u64,
+    members: usize,
     edges: Vec<(usize, usize)>,
 }
 
@@ -223,6 +236,7 @@ impl Header {
             Observer::Everyone if unit == Unit::Record => return None,
             Observer::Everyone
             | Observer::Walk(..)
+            | Observer::GraphWalk(_)
             | Observer::Curator(_)
             | Observer::Answers(_)
             | Observer::Gopa(_)
@@ -251,22 +265,34 @@ impl Header {
             Observer::Gopa(gopa) => Some(GopaContext::of(gopa)),
             _ => None,
         };
-        Some(Header { ledger: 1, unit, observer: observer.name(), ring, pairs, walk, curator, answers, gopa })
+        let graph_walk = match observer {
+            Observer::GraphWalk(worst) => {
+                Some(GraphWalkContext { contributions: worst.contributions(), members: 0, edges: Vec::new() })
+            }
+            _ => None,
+        };
+        let observer = observer.name();
+        Some(Header { ledger: 1, unit, observer, ring, pairs, graph_walk, walk, curator, answers, gopa })
     }
 
     /// With the graph that a mean over pairs is of.
     pub fn with_graph(mut self, graph: &Graph) -> Header {
+        let edges = || graph.edges().map(|(a, b, _)| (a.index(), b.index())).collect();
         if let Some(pairs) = &mut self.pairs {
-            pairs.members = Some(graph.agents());
-            pairs.edges = graph.edges().map(|(a, b, _)| (a.index(), b.index())).collect();
+            (pairs.members, pairs.edges) = (Some(graph.agents()), edges());
+        }
+        if let Some(walk) = &mut self.graph_walk {
+            (walk.members, walk.edges) = (graph.agents(), edges());
         }
         self
     }
 
-    /// The weights of gossip on the graph that a mean over pairs is of; none where none was promised.
+    /// The weights of gossip, or of a walk, on the graph that a mean over pairs is of; none where none was promised.
     pub fn gossip(&self) -> Option<Result<Gossip, String>> {
-        let PairsContext { members, edges, .. } = self.pairs.as_ref()?;
-        let members = (*members)?;
+        let (members, edges) = match (&self.pairs, &self.graph_walk) {
+            (Some(pairs), _) => (pairs.members?, &pairs.edges),
+            (None, walk) => walk.as_ref().map(|walk| (walk.members, &walk.edges))?,
+        };
         if members > PAIRS_MEMBERS_MAX {
             return Some(Err(format!("{members} members; accepted: at most {PAIRS_MEMBERS_MAX}")));
         }
@@ -278,6 +304,7 @@ impl Header {
         let Some(header) = header else { return Ok((Unit::Record, Observer::Everyone)) };
         let of_members = u32::from(header.ring.is_some()) + u32::from(header.answers.is_some());
         let of_sums = u32::from(header.pairs.is_some()) + u32::from(header.gopa.is_some());
+        let of_sums = of_sums + u32::from(header.graph_walk.is_some());
         if of_members + of_sums + u32::from(header.walk.is_some()) + u32::from(header.curator.is_some()) > 1 {
             return Err("a header of several observers at once".to_owned());
         }
@@ -290,6 +317,8 @@ impl Header {
                 return Err(format!("a gamma from 1 to below 2 and at most {ROUNDS_MAX} rounds are accepted"));
             }
             Observer::Pairs { rounds: *rounds, told: *told }
+        } else if let Some(GraphWalkContext { contributions, .. }) = header.graph_walk {
+            Observer::GraphWalk(WorstPair::local(contributions).map_err(|error| error.to_string())?)
         } else if let Some(walk) = header.walk {
             walk.observer().map_err(|error| error.to_string())?
         } else if let Some(CuratorContext { members, hops }) = header.curator {

@@ -1,13 +1,14 @@
-//! What each member of a private gossip learns of each other: the matrix of epsilons, its worst pair, its mean, and how it falls with the distance.
+//! What each member of a private gossip, or of a private walk along edges, learns of each other: the matrix of epsilons, its worst pair, its mean, and how it falls with the distance.
 //!
 //! All of it follows from the graph, the rounds and the noise in the ledgers, which are public.
 
 use crate::facts::PublicFacts;
 use sottovoce_algorithms::average::muffliato::mixing::weights;
 use sottovoce_core::Graph;
-use sottovoce_privacy::network::{Gossip, GossipPairs, PAIRS_MEMBERS_MAX, WorstAndMean};
+use sottovoce_privacy::network::{Gossip, GossipPairs, GraphPairs, PAIRS_MEMBERS_MAX, WorstAndMean, WorstPair};
 use sottovoce_privacy::{Event, Ledger};
 use sottovoce_report::pairs::{AtDistance, ByDistance};
+use sottovoce_task::algorithms::graph_walk::matrix;
 use sottovoce_task::task::{Observer, Pairs};
 
 /// The matrix of a run, in figures.
@@ -26,10 +27,18 @@ impl PairFigures {
     pub fn of(facts: &PublicFacts, ledgers: &[Ledger]) -> Option<Self> {
         let gossip = gossip_of(facts)?;
         let privacy = facts.privacy?;
-        let (pairs, noise) = (exposures(&gossip, &facts.observer)?, noise_of(ledgers.iter())?);
-        let epsilons = pairs.matrix(noise, privacy.delta);
-        let by_distance = by_distance(&gossip, &epsilons);
-        Some(PairFigures { both: pairs.epsilons(noise, privacy.delta), by_distance, epsilons })
+        let (epsilons, both) = match &facts.observer {
+            Observer::GraphWalk(worst) => {
+                let epsilons = of_walk(&gossip, worst, ledgers.iter(), privacy.delta)?;
+                let both = WorstAndMean::of(&epsilons);
+                (epsilons, both)
+            }
+            observer => {
+                let (pairs, noise) = (exposures(&gossip, observer)?, noise_of(ledgers.iter())?);
+                (pairs.matrix(noise, privacy.delta), pairs.epsilons(noise, privacy.delta))
+            }
+        };
+        Some(PairFigures { both, by_distance: by_distance(&gossip, &epsilons), epsilons })
     }
 
     /// For a report.
@@ -58,13 +67,37 @@ impl PairFigures {
 /// The worst pair and the mean alone, where the task's budget is for the mean.
 pub fn mean_of(facts: &PublicFacts, ledgers: &[Ledger]) -> Option<WorstAndMean> {
     let privacy = facts.privacy.filter(|privacy| privacy.pairs == Pairs::Mean)?;
-    let pairs = exposures(&gossip_of(facts)?, &facts.observer)?;
-    Some(pairs.epsilons(noise_of(ledgers.iter())?, privacy.delta))
+    worst_and_mean(&gossip_of(facts)?, &facts.observer, ledgers.iter(), privacy.delta)
+}
+
+/// The worst pair and the mean of what these ledgers hold, on a graph with these weights; none where a guarantee is not by pairs.
+pub fn worst_and_mean<'l>(
+    gossip: &Gossip,
+    observer: &Observer,
+    ledgers: impl Iterator<Item = &'l Ledger>,
+    delta: f64,
+) -> Option<WorstAndMean> {
+    match observer {
+        Observer::GraphWalk(worst) => of_walk(gossip, worst, ledgers, delta).map(|matrix| WorstAndMean::of(&matrix)),
+        observer => Some(exposures(gossip, observer)?.epsilons(noise_of(ledgers)?, delta)),
+    }
+}
+
+/// The matrix of a walk along edges, with the least noise in these ledgers; none where anything else is in one.
+fn of_walk<'l>(
+    gossip: &Gossip,
+    worst: &WorstPair,
+    ledgers: impl Iterator<Item = &'l Ledger>,
+    delta: f64,
+) -> Option<Vec<Vec<f64>>> {
+    let pairs = GraphPairs::new(gossip, worst.contributions(), worst.noise_of(ledgers)?, delta).ok()?;
+    Some(matrix(&pairs, gossip.members()))
 }
 
 fn gossip_of(facts: &PublicFacts) -> Option<Gossip> {
     let of = |graph: &Graph| weights(graph).ok();
-    matches!(facts.observer, Observer::Pairs { .. } if facts.agents() <= PAIRS_MEMBERS_MAX).then(|| of(&facts.graph))?
+    let is_by_pairs = matches!(facts.observer, Observer::Pairs { .. } | Observer::GraphWalk(_));
+    (is_by_pairs && facts.agents() <= PAIRS_MEMBERS_MAX).then(|| of(&facts.graph))?
 }
 
 /// What each learns of each, computed by all processors; none where a guarantee is not by pairs.

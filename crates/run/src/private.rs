@@ -74,6 +74,10 @@ pub fn guarantee_in_words(unit: Unit, observer: &Observer) -> String {
             "{replaced}, against {}, who follows the protocol, from what its neighbours send it; the worst pair's against everyone too",
             observer.name()
         ),
+        Observer::GraphWalk(_) => format!(
+            "{replaced}, against {}, who follows the protocol, knows the path of the token, sees it when it holds it and is told what it came to",
+            observer.name()
+        ),
         Observer::Curator(_) => format!("{replaced}, against everyone but a curator, who is trusted with all data"),
         Observer::Walk(..) => format!(
             "{replaced}, against {}, who follow the protocol, know the path of the token, see it when they hold it and are told what it came to",

@@ -2,7 +2,7 @@
 
 use crate::private;
 use sottovoce_core::{Algorithm, PeerId};
-use sottovoce_sim::{Counters, Settings, Simulation, Status};
+use sottovoce_sim::{Counters, Settings, Simulation, Society, Status};
 use sottovoce_task::error::Mistake;
 use sottovoce_task::load::Loaded;
 use sottovoce_task::task::Description;
@@ -104,7 +104,8 @@ impl<'a> Setup<'a> {
         };
         let began = Instant::now();
         let gates = |id| private::gate(loaded, loaded.plan.as_ref(), id);
-        let mut simulation = Simulation::start_behind(gates, algorithm, &problem.graph, data, &settings)
+        let society = Society { graph: &problem.graph, reach: loaded.reach.as_ref(), roles: &[] };
+        let mut simulation = Simulation::start_behind(gates, algorithm, society, data, &settings)
             .expect("the plan holds what agents release as they enter");
         let mut seconds = began.elapsed().as_secs_f64();
         let start = simulation.counters().clone();

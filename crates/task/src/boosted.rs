@@ -65,6 +65,7 @@ pub fn linear(loaded: &Loaded) -> Loaded {
         },
         test,
         feature_names,
+        reach: None,
         plan: None,
         records: None,
         void: loaded.void,

@@ -160,7 +160,7 @@ pub fn build(
             unreachable!("`read` reads the file of a graph that has one")
         }
     };
-    if !task.graph.allow_isolated && !task.algorithm.everyone {
+    if !task.graph.allow_isolated && !task.has_everyone() {
         let alone = (0..n).find(|&k| has_rows[k] && graph.peers(PeerId(k as u32)).is_empty());
         if let Some(k) = alone {
             let file: &Path = match &task.graph.source {

@@ -20,6 +20,8 @@ pub struct Loaded {
     pub names: Vec<String>,
     /// Training data, graph and objective.
     pub problem: Problem,
+    /// To whom agents can write, where that is not their neighbours alone.
+    pub reach: Option<Graph>,
     /// Test points of the same agents.
     pub test: Option<Dataset>,
     /// One name for each coordinate of a model.
@@ -62,7 +64,10 @@ impl Loaded {
             Some(privacy) => Some(Arc::new(plan::plan(&task, privacy, &problem)?)),
         };
         let records = records.map(Arc::new);
-        Ok(Loaded { task, names, problem, test, feature_names, known, plain: None, plan, records, void: None })
+        // Who goes along edges writes to others too: at the start, and of the outcome.
+        let beyond = task.algorithm.everyone && !task.has_everyone();
+        let reach = if beyond { Graph::complete(problem.agents()).ok() } else { None };
+        Ok(Loaded { task, names, problem, reach, test, feature_names, known, plain: None, plan, records, void: None })
     }
 
     /// What one agent has, where a statistic is measured.

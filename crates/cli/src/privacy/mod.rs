@@ -4,6 +4,7 @@ use crate::{Output, budget, plan, screen};
 use clap::{Subcommand, ValueEnum};
 use network::{NetworkArguments, Question};
 use sottovoce_privacy::calibrate::{NoiseKind, noise_multiplier};
+use sottovoce_privacy::network::WorstAndMean;
 use sottovoce_privacy::{Accountant, Charge, Gaussian, Ledger, Optimal, Pld, Rdp, Sum, Theorem1, Tight};
 use sottovoce_report::plot::number;
 use sottovoce_report::training::bound_or_infinity;
@@ -308,7 +309,12 @@ fn up(x: f64) -> String {
 fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<(), Mistake> {
     checked_delta(delta)?;
     let (header, ledgers) = ledger_file::read_with_header(path)?;
-    let (unit, observer) = Header::guarantee(header.as_ref()).map_err(|what| Mistake::file(path, what))?;
+    let (unit, mut observer) = Header::guarantee(header.as_ref()).map_err(|what| Mistake::file(path, what))?;
+    let both = both_over_pairs(path, header.as_ref(), &ledgers, delta)?;
+    if let (Observer::GraphWalk(worst), Some(both)) = (&mut observer, both) {
+        let noise = worst.noise_of(ledgers.iter().map(|(_, ledger)| ledger)).unwrap_or(f64::INFINITY);
+        *worst = worst.with_known(noise, delta, both.worst);
+    }
     let signed = signature(path)?;
     let by = |method: Method| {
         let accountant = method.of_releases()?;
@@ -319,13 +325,13 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
             }
             Observer::Ring(ring) => ledger_file::epsilons(ledgers, delta, &ring.by(accountant)),
             Observer::Gopa(gopa) => ledger_file::epsilons(ledgers, delta, &gopa.by(accountant)),
-            Observer::Walk(..) | Observer::Curator(_) | Observer::Answers(_) => {
+            Observer::Walk(..) | Observer::GraphWalk(_) | Observer::Curator(_) | Observer::Answers(_) => {
                 ledger_file::epsilons(ledgers, delta, &*observer.accountant(AccountantName::Tight))
             }
         })
     };
     let each = by(method)?;
-    let mean = mean_over_pairs(path, header.as_ref(), &ledgers, delta)?;
+    let mean = both.map(|both| both.mean);
     let most = |epsilons: &[f64]| epsilons.iter().copied().fold(0.0, f64::max);
     let name = method.name();
     if output.json {
@@ -363,6 +369,7 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
         | Observer::Gopa(_)
         | Observer::Pairs { .. }
         | Observer::Walk(..)
+        | Observer::GraphWalk(_)
         | Observer::Curator(_)
         | Observer::Answers(_)
         | Observer::Aggregator => {
@@ -380,19 +387,18 @@ fn account(path: &Path, delta: f64, method: Method, output: Output) -> Result<()
     screen::table(&rows)
 }
 
-/// The mean over pairs of members, where the header has the graph that it is of.
-fn mean_over_pairs(
+/// The worst pair of members and the mean over all, where the header has the graph that they are of.
+fn both_over_pairs(
     path: &Path,
     header: Option<&Header>,
     ledgers: &ledger_file::Ledgers,
     delta: f64,
-) -> Result<Option<f64>, Mistake> {
+) -> Result<Option<WorstAndMean>, Mistake> {
     let Some(gossip) = header.and_then(Header::gossip) else { return Ok(None) };
     let gossip = gossip.map_err(|what| Mistake::line(path, 1, what))?;
     let (_, observer) = Header::guarantee(header).map_err(|what| Mistake::line(path, 1, what))?;
-    let noise = pairs::noise_of(ledgers.iter().map(|(_, ledger)| ledger));
-    let both = noise.zip(pairs::exposures(&gossip, &observer)).map(|(noise, pairs)| pairs.epsilons(noise, delta));
-    Ok(Some(both.map_or(f64::INFINITY, |both| both.mean)))
+    let both = pairs::worst_and_mean(&gossip, &observer, ledgers.iter().map(|(_, ledger)| ledger), delta);
+    Ok(Some(both.unwrap_or(WorstAndMean { worst: f64::INFINITY, mean: f64::INFINITY })))
 }
 
 /// The signature of a ledger, verified; none if it has none.

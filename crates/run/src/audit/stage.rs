@@ -5,7 +5,7 @@ use sottovoce_algorithms::{Dataset, Points, Problem};
 use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Graph, Neighbours, PeerId, Peers, Reject};
 use sottovoce_privacy::audit::{Recording, Release, Replaying};
 use sottovoce_privacy::{Exhausted, Ledger, Simulated};
-use sottovoce_sim::{Settings, Simulation};
+use sottovoce_sim::{Settings, Simulation, Society};
 use sottovoce_task::algorithms::{Access, Visitor, with_algorithm};
 use sottovoce_task::load::Loaded;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -130,7 +130,8 @@ impl Visitor for Run<'_> {
         let gates = |id| private::gate_with(problem, plan, id, noise(id));
         let data = |id: PeerId| (access.data)(loaded, id);
         let witness = Witness(algorithm);
-        let mut simulation = Simulation::start_behind(gates, &witness, &problem.graph, data, &settings)
+        let society = Society { graph: &problem.graph, reach: loaded.reach.as_ref(), roles: &[] };
+        let mut simulation = Simulation::start_behind(gates, &witness, society, data, &settings)
             .map_err(|Exhausted| "an agent could not release what it starts with".to_owned())?;
         simulation.advance(crate::simulate::planned_wakes(loaded, task.algorithm));
         let witnessed = |id: PeerId| {
@@ -252,6 +253,7 @@ pub(super) fn neighbourhood(loaded: &Loaded, target: PeerId, agents: usize) -> (
     let graph = Graph::from_edges(kept.len(), &edges).expect("edges of a graph");
     let names = kept.iter().map(|id| loaded.names[id.index()].clone()).collect();
     let problem = Problem { data, graph, ..problem.clone() };
-    let part = Loaded { problem, names, test: None, ..loaded.clone() };
+    let reach = loaded.reach.as_ref().and_then(|_| Graph::complete(kept.len()).ok());
+    let part = Loaded { problem, names, reach, test: None, ..loaded.clone() };
     (part, PeerId(place(target).expect("the target was kept")))
 }

@@ -40,7 +40,7 @@ use sottovoce_task::error::Mistake;
 use sottovoce_task::folder::Folder;
 use sottovoce_task::input::edges_to_csv;
 use sottovoce_task::load::Loaded;
-use sottovoce_task::task::{Pairs, Task, Yields};
+use sottovoce_task::task::{Observer, Pairs, Task, Yields};
 use std::fmt::Write as _;
 
 /// Writes the run directory of a simulated run: everything about it, exact data included. `runs` are the runs to compare, the run itself
@@ -180,6 +180,7 @@ fn write_pictures(folder: &Folder, pictures: &[Picture]) -> Result<(), Mistake> 
 fn ledger_of(facts: &PublicFacts, told: &Told<'_>) -> String {
     let header = Header::of(facts.unit, &facts.observer);
     let by_mean = facts.privacy.is_some_and(|privacy| privacy.pairs == Pairs::Mean);
+    let by_mean = by_mean || matches!(facts.observer, Observer::GraphWalk(_));
     let header = header.map(|header| if by_mean { header.with_graph(&facts.graph) } else { header });
     ledger_file::lines(header.as_ref(), facts.names.iter().map(String::as_str).zip(told.ledgers))
 }

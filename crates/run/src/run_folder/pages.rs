@@ -44,11 +44,11 @@ pub(super) fn of_told(
         optimum: None,
         agents: facts.names.iter().zip(&facts.points).map(agent).collect(),
         // Where everyone writes to everyone there is nothing to see.
-        edges: match facts.algorithm.everyone {
+        edges: match facts.everyone {
             true => Vec::new(),
             false => told.graph.unwrap_or(&facts.graph).edges().map(|(a, b, weight)| (a.0, b.0, weight)).collect(),
         },
-        everyone: facts.algorithm.everyone,
+        everyone: facts.everyone,
         learned: told.graph.map(|graph| learned_graph(facts, graph)),
         in_bits: told.graph.is_some() || told.bits.is_some(),
         table: vec![Row {

@@ -5,6 +5,7 @@
 
 mod access;
 mod answers;
+pub mod graph_walk;
 mod learned_graph;
 mod ring_histogram;
 

@@ -3,7 +3,7 @@
 
 use super::ring::{SHARED, TIMEOUT, TIMEOUT_DEFAULT};
 use super::ring_histogram::REISSUES;
-use super::{Access, Visitor};
+use super::{Access, Visitor, graph_walk};
 use crate::error::Mistake;
 use crate::keys::{CHARGES_MAX, Key, Kind, key};
 use crate::loaded::Loaded;
@@ -71,6 +71,9 @@ fn reissues(task: &Task, agents: usize) -> bool {
     let (hops, _) = of_each(task, agents);
     let asked = task.own.get(REISSUES).and_then(Value::as_integer);
     let is_in_one_place = task.privacy.is_some_and(|privacy| privacy.trust == Trust::Curator);
+    if graph_walk::is_on_graph(task) {
+        return false;
+    }
     asked.map_or(!is_in_one_place && Spacing::of(agents as u64, hops).is_some(), |asked| asked > 0)
 }
 
@@ -222,6 +225,8 @@ fn key_of(error: &BadWalk) -> &'static str {
         BadWalk::Law => "privacy.mechanism",
         BadWalk::Timeout(_) => TIMEOUT,
         BadWalk::Short(_) => REISSUES,
+        BadWalk::Passed => REISSUES,
+        BadWalk::Cut => "graph",
         BadWalk::Members(_) | BadWalk::Loud(_) => "algorithm",
     }
 }

@@ -1,9 +1,10 @@
-//! Stochastic gradient descent by a token that walks over the complete graph (Cyffers and Bellet 2022): one model for all, private against other members, and the
+//! Stochastic gradient descent by a token that walks over the complete graph (Cyffers and Bellet 2022), or along the edges of another: one model for all, private against other members, and the
 //! same with a trusted curator, or with nobody to trust, to compare with.
 
 use super::walk::{self, check_path};
-use super::{Access, Visitor};
+use super::{Access, Visitor, graph_walk};
 use crate::error::Mistake;
+use crate::keys::Key;
 use crate::loaded::Loaded;
 use crate::task::{Description, Leaves, Observer, Privacy, Refusal, Sizes, Steps, Task, Trust, Yields};
 use sottovoce_algorithms::token::walk::{Beyond, State, Walk, WalkConfig};
@@ -20,11 +21,16 @@ pub const DESCRIPTION: Description = Description {
     yields: Yields::OneModel,
     leaves: Leaves::Token,
     everyone: true,
+    takes_graph: true,
+    by_pairs: true,
     in_hops: true,
     takes_steps: true,
-    keys: walk::KEYS,
+    keys: KEYS,
     own_defaults: walk::own_defaults,
     on_peers: Some(|task| match trust(task) {
+        _ if graph_walk::is_on_graph(task) => Some(
+            "walk-sgd with [graph] takes the degrees of neighbours and the noise of all pairs, which no peer knows; accepted for peers: no [graph]",
+        ),
         Trust::Curator => Some(
             "privacy.trust = \"curator\" puts everybody's data in one place, which no peer is; accepted for peers: \"network\", \"nobody\"",
         ),
@@ -32,10 +38,17 @@ pub const DESCRIPTION: Description = Description {
     }),
     check,
     observer,
-    complete: |task, graph, _| walk::complete(task, graph.agents()),
+    refuses_graph: graph_walk::refuses_graph,
+    complete: |task, graph, _| {
+        walk::complete(task, graph.agents());
+        graph_walk::complete(task, graph);
+    },
     plan,
     ..Description::PLAIN
 };
+
+const KEYS: &[Key] =
+    &[walk::KEYS[0], walk::KEYS[1], walk::KEYS[2], walk::KEYS[3], graph_walk::NOISE_KEY, graph_walk::WORST_KEY];
 
 fn trust(task: &Task) -> Trust {
     task.privacy.map_or(Trust::Network, |privacy| privacy.trust)
@@ -43,6 +56,7 @@ fn trust(task: &Task) -> Trust {
 
 fn observer(task: &Task, agents: usize) -> Observer {
     match trust(task) {
+        Trust::Network if graph_walk::is_on_graph(task) => graph_walk::observer(task, agents),
         Trust::Network => walk::observer(task, agents, Steps::Contractions),
         Trust::Nobody => Observer::Everyone,
         Trust::Curator => {
@@ -60,6 +74,7 @@ fn plan(task: &Task, privacy: &Privacy, problem: &Problem) -> Result<Plan, Uncal
     let (_, contributions) = walk::of_each(task, problem.agents());
     let all = contributions as usize * walk::tokens(task) as usize;
     match observer {
+        Observer::GraphWalk(_) => graph_walk::plan(task, privacy, problem.agents()),
         Observer::Curator(sampled) => {
             let noise = sampled.noise_multiplier(epsilon, delta).ok_or(Uncalibrated::OutOfReach)?;
             let steps = vec![privacy.event(noise); sampled.hops() as usize];
@@ -130,7 +145,7 @@ fn check(task: &Task, sizes: Option<Sizes>) -> Option<Refusal> {
         let what = "privacy.colluders and privacy.present are about members who see the token; accepted with privacy.trust: neither";
         return Some(("privacy.trust", what.to_owned()));
     }
-    check_path(task, sizes)
+    graph_walk::check(task).or_else(|| check_path(task, sizes))
 }
 
 /// The walk of a task whose plan is known.
@@ -139,7 +154,11 @@ pub(super) fn walk(loaded: &Loaded) -> Result<WalkSgd, Mistake> {
     let refused = |what: String| Mistake::file(&task.source, what);
     let config = config(task, loaded.plan.as_deref(), members);
     let gradient = gradient(task, loaded.problem.dimension()).map_err(|error| refused(error.to_string()))?;
-    Walk::new(config, gradient).map_err(|error| refused(error.to_string()))
+    let walk = Walk::new(config, gradient).map_err(|error| refused(error.to_string()))?;
+    match graph_walk::is_on_graph(task) {
+        true => walk.along(&loaded.problem.graph).map_err(|error| refused(error.to_string())),
+        false => Ok(walk),
+    }
 }
 
 pub(super) fn build<V: Visitor>(loaded: &Loaded, visitor: V) -> Result<V::Output, Mistake> {

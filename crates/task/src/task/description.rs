@@ -29,6 +29,8 @@ pub struct Description {
     pub leaves: Leaves,
     /// Whether agents write to everyone: its tasks have no graph, and each of its peers lists all members.
     pub everyone: bool,
+    /// Whether its tasks may have a graph all the same, along whose edges they go.
+    pub takes_graph: bool,
     /// Whether it ends by itself after some rounds, however often anybody wakes.
     pub in_rounds: bool,
     /// After how many, where a task does not say; none where the graph tells.
@@ -204,6 +206,7 @@ impl Description {
         needs_connected: false,
         leaves: Leaves::Exact,
         everyone: false,
+        takes_graph: false,
         in_rounds: false,
         rounds: Some(1),
         accelerates: false,

@@ -243,6 +243,11 @@ pub fn from_text(
 }
 
 impl Task {
+    /// Whether everybody's neighbours are all others, which the algorithm says by itself.
+    pub fn has_everyone(&self) -> bool {
+        self.algorithm.everyone && matches!(self.graph.source, GraphSource::Complete)
+    }
+
     /// Replaces the seed of the run.
     pub fn set_seed(&mut self, seed: u64) -> Result<(), Mistake> {
         if i64::try_from(seed).is_err() {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sottovoce_algorithms::personal::descent::WarmStart;
 pub use sottovoce_algorithms::personal::home::Home;
 use sottovoce_privacy::gopa::Gopa;
-use sottovoce_privacy::network::{Clones, Cycle, Gossip, Iteration, Reissued, Sampled, Walk};
+use sottovoce_privacy::network::{Clones, Cycle, Gossip, Iteration, Reissued, Sampled, Walk, WorstPair};
 use sottovoce_privacy::{Accountant, Ring, Sum, Theorem1, Tight, sensitivity::Norm};
 
 /// The budget of each agent, and how it is spent.
@@ -115,6 +115,8 @@ pub enum Observer {
     },
     /// Members whom a token passes that walks over the complete graph.
     Walk(Walk, Steps),
+    /// Each one other member whom a token passes that walks along the edges of a graph: one guarantee for each pair, and that of the worst.
+    GraphWalk(WorstPair),
     /// Members of a ring, who see what others have answered together.
     Answers(Clones),
     /// Everyone but a curator, who is trusted with all data and makes the steps of a walk in one place.
@@ -147,7 +149,7 @@ impl Observer {
             Observer::Everyone => "everyone".to_owned(),
             Observer::Ring(ring) => ring.observer(),
             Observer::Answers(_) => "any one other member".to_owned(),
-            Observer::Pairs { .. } => "each one other member, by pair".to_owned(),
+            Observer::Pairs { .. } | Observer::GraphWalk(_) => "each one other member, by pair".to_owned(),
             Observer::Curator(_) => "everyone but a trusted curator".to_owned(),
             Observer::Walk(walk, _) => match walk.observer().colluders {
                 1 => "any one other member".to_owned(),
@@ -166,6 +168,7 @@ impl Observer {
             Observer::Ring(ring) => Box::new(ring.by(plain)),
             Observer::Gopa(gopa) => Box::new(gopa.by(plain)),
             Observer::Answers(clones) => Box::new(*clones),
+            Observer::GraphWalk(worst) => Box::new(*worst),
             // There is one way to count along a path, whatever the task's name for others.
             Observer::Curator(sampled) => Box::new(*sampled),
             Observer::Walk(walk, steps) => match (Reissued::new(*walk), steps) {

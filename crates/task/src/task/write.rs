@@ -79,7 +79,7 @@ impl Task {
                 bits: (self.algorithm.leaves == Leaves::Halves).then_some(statistic.bits),
                 ..statistic.config()
             }),
-            graph: if self.algorithm.everyone { None } else { Some(self.graph_config(path)?) },
+            graph: if self.has_everyone() { None } else { Some(self.graph_config(path)?) },
             model: self.statistic.is_none().then(|| ModelConfig {
                 loss: Some(self.model.loss),
                 regularization: Some(match self.model.regularization {
@@ -149,7 +149,7 @@ impl Task {
                     false
                         if matches!(self.algorithm.leaves, Leaves::Token | Leaves::Gradients | Leaves::MaskedSums) =>
                     {
-                        privacy.config_of_token(self.algorithm)
+                        privacy.config_of_token(self.algorithm, !self.has_everyone())
                     }
                     false if self.algorithm.yields == Yields::OneModel => privacy.config_of_one_model(),
                     false => privacy.config(learned),
@@ -278,10 +278,11 @@ impl Privacy {
     }
 
     /// The section of a task whose agents learn by a token.
-    fn config_of_token(&self, algorithm: &Description) -> PrivacyConfig {
+    fn config_of_token(&self, algorithm: &Description, has_edges: bool) -> PrivacyConfig {
         let config = self.config_of_statistic(algorithm);
+        let pairs = config.pairs.filter(|_| has_edges);
         let trust = (algorithm.leaves != Leaves::MaskedSums).then_some(self.trust);
-        PrivacyConfig { clip: Some(self.clip), trust, ..config }
+        PrivacyConfig { clip: Some(self.clip), trust, pairs, ..config }
     }
 
     /// The section of a task whose agents learn one model, by releases for everyone.

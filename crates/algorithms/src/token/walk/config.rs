@@ -84,6 +84,16 @@ pub enum BadWalk {
     /// Nobody could contribute.
     #[error("a walk of {0} hops whose token may be issued again; accepted: 2 and more, or no reissues")]
     Short(u64),
+    /// What is passed over on a graph.
+    #[error(
+        "a walk along the edges of a graph whose token may be issued again; accepted: no reissues, since their paths are not accounted for"
+    )]
+    Passed,
+    /// Not the members' graph.
+    #[error(
+        "a walk along the edges of a graph that does not connect its members; accepted: a connected graph of all of them"
+    )]
+    Cut,
 }
 
 impl WalkConfig {

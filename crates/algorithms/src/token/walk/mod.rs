@@ -1,4 +1,5 @@
-//! A token that walks over the complete graph (thesis 4.2; Cyffers and Bellet 2022): Algorithm 4.4, and the way of Algorithm 4.5.
+//! A token that walks over the complete graph (thesis 4.2; Cyffers and Bellet 2022), Algorithm 4.4 and the way of Algorithm 4.5; or along the edges
+//! of another graph ([`way`]).
 //!
 //! ```text
 //! hop t = 1..T: the holder u_t is uniform among all n members, the one before included;   tau <- step_u(tau) + noise of sigma
@@ -19,12 +20,13 @@
 //! # Privacy
 //! Against members who know the token's path and see the token whenever they hold it, and are told the outcome (`Audience::OneMember`): every hop has noise of
 //! the law of one contribution, so that a contribution is hidden under the noise of all hops until an observer holds the token. See the
-//! accountants `Cycle` for sums, `Iteration` for contractions, and `Reissued` where who is gone is passed over (`crates/privacy/src/account/network`).
+//! accountants `Cycle` for sums, `Iteration` for contractions, `GraphPairs` for those along edges, and `Reissued` where who is gone is passed over (`crates/privacy/src/account/network`).
 
 mod config;
 mod letter;
 pub mod passing;
 mod sums;
+mod way;
 
 pub use config::{BadWalk, Beyond, MEMBERS_MIN, TOKENS_MAX, WalkConfig};
 pub(super) use letter::{HEAD_BYTES, WEIGHT_MAX};
@@ -36,8 +38,9 @@ use crate::saved;
 use passing::Hand;
 use serde::{Deserialize, Serialize};
 use sottovoce_core::wire::{NUMBER_MAX, Numbers};
-use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Neighbours, PeerId, Peers, Reject};
+use sottovoce_core::{Activity, Algorithm, CannotResume, Cx, Graph, Neighbours, PeerId, Peers, Reject};
 use sottovoce_privacy::{Event, Exhausted, Gate, Noise, Public, Receipt, Released, Track};
+use way::Way;
 
 /// After so many members who cannot be written to nobody can be.
 const SENDS_MAX: u64 = 1 << 20;
@@ -109,13 +112,25 @@ pub struct Ended {
 pub struct Walk<M> {
     config: WalkConfig,
     movement: M,
+    way: Way,
 }
 
 impl<M: Movement> Walk<M> {
     /// Checks the hyper-parameters.
     pub fn new(config: WalkConfig, movement: M) -> Result<Self, BadWalk> {
         config.check()?;
-        Ok(Walk { config, movement })
+        Ok(Walk { config, movement, way: Way::Everyone(config.members) })
+    }
+
+    /// The same along the edges of a graph, as [`way`] says. The first holder is anyone, and everyone is told the outcome.
+    pub fn along(self, graph: &Graph) -> Result<Self, BadWalk> {
+        if self.config.timeout.is_some() {
+            return Err(BadWalk::Passed);
+        }
+        if graph.agents() != self.config.members as usize || graph.components().iter().any(|&part| part > 0) {
+            return Err(BadWalk::Cut);
+        }
+        Ok(Walk { way: Way::along(graph), ..self })
     }
 
     /// What a holder does.
@@ -141,7 +156,7 @@ impl<M: Movement> Walk<M> {
                 self.end(me, head, tau, cx);
                 break;
             }
-            let to = self.draw(cx);
+            let to = self.way.draw(cx);
             if to == cx.me {
                 received.copy_from_slice(tau.into_inner());
                 continue;
@@ -206,11 +221,6 @@ impl<M: Movement> Walk<M> {
         tau
     }
 
-    /// The next holder: anyone, this one included.
-    fn draw(&self, cx: &mut Cx<'_>) -> PeerId {
-        PeerId(cx.secret.below(self.config.members as usize) as u32)
-    }
-
     /// Sends the token to this member. Without a time-out one that has been gone for so long that no more is kept for it is passed over, and somebody else is drawn.
     fn send(&self, me: &mut State, mut to: PeerId, head: Head, tau: &Released<&mut [f64]>, cx: &mut Cx<'_>) {
         let letter = || head.with(tau.as_ref().map(|values| &**values), WalkLetter::Token);
@@ -222,9 +232,17 @@ impl<M: Movement> Walk<M> {
             self.keep(me, head, values, to, cx);
             return;
         }
+        if self.way.has_edges() {
+            // PRIVACY: as above, and it waits for room.
+            if cx.outbox.send_durable(to, letter()).is_err() {
+                let values = tau.as_ref().map(|values| values.to_vec()).into_inner();
+                self.keep(me, head, values, to, cx);
+            }
+            return;
+        }
         let mut tries = 0u64;
         while to == cx.me || cx.outbox.send_durable(to, letter()).is_err() {
-            to = self.draw(cx);
+            to = self.way.draw(cx);
             tries += 1;
             assert!(tries < SENDS_MAX, "nobody can be written to");
         }
@@ -359,7 +377,7 @@ impl<M: Movement> Algorithm for Walk<M> {
         let mut me = State::new(self);
         if cx.me == PeerId(0) {
             for number in 0..self.config.tokens {
-                let (head, to) = (Head::first(number), self.draw(cx));
+                let (head, to) = (Head::first(number), way::anyone(self.config.members, cx));
                 cx.scratch.clear();
                 cx.scratch.resize(self.movement.numbers(), 0.0);
                 if to == cx.me {

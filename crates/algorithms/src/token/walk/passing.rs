@@ -22,6 +22,8 @@ use sottovoce_privacy::{Public, Released};
 
 /// Time-outs from word that a token was taken until it counts as lost.
 const TAKEN: u32 = 3;
+/// After so many wake intervals a holder that nobody passes over looks again whether there is room on an edge.
+const ROOM: f64 = 1.0;
 /// A holder that passes on and on waits so often twice as long each time.
 const PATIENCE_MAX: usize = 5;
 
@@ -96,9 +98,23 @@ impl<M: Movement> Walk<M> {
         hand.sent = Some(Box::new(Sent { head, values, to: to.0, past: Vec::new(), rings }));
     }
 
+    /// Sends what had no room on its edge, as it is and to whom it was drawn for: another would be drawn by another law.
+    fn send_again(&self, me: &mut State, cx: &mut Cx<'_>) {
+        for hand in &mut me.hands {
+            // PRIVACY: what would have been sent before, once.
+            hand.sent.take_if(|sent| {
+                let values: Released<&[f64]> = Public::declare(&sent.values[..]).into();
+                cx.outbox.send_durable(PeerId(sent.to), sent.head.with(values, WalkLetter::Token)).is_ok()
+            });
+        }
+        if me.hands.iter().any(|hand| hand.sent.is_some()) {
+            self.watch(me, 1, cx);
+        }
+    }
+
     /// Has the alarm ring; how often until so many time-outs are over. Where it is set already, for another token, a part of the first has passed.
     fn watch(&self, me: &mut State, timeouts: u32, cx: &mut Cx<'_>) -> u32 {
-        let Some(timeout) = self.config.timeout else { return timeouts };
+        let timeout = self.config.timeout.unwrap_or(ROOM);
         if std::mem::replace(&mut me.is_watched, true) {
             return timeouts + 1;
         }
@@ -109,6 +125,9 @@ impl<M: Movement> Walk<M> {
     /// The alarm rings. Tokens that nobody has called safe for too long are issued again.
     pub(super) fn ring(&self, me: &mut State, data: M::Data<'_>, cx: &mut Cx<'_>) {
         me.is_watched = false;
+        if self.config.timeout.is_none() {
+            return self.send_again(me, cx);
+        }
         for number in 0..self.config.tokens as usize {
             let Some(mut sent) = me.hands[number].sent.take() else { continue };
             sent.rings = sent.rings.saturating_sub(1);
@@ -150,7 +169,7 @@ impl<M: Movement> Walk<M> {
                 sent.past.push(sent.to);
             }
             let to = loop {
-                let to = self.draw(cx);
+                let to = self.way.draw(cx);
                 if to != cx.me && !sent.past.contains(&to.0) {
                     break to;
                 }

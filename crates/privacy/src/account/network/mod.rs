@@ -6,6 +6,7 @@
 //! | [`Cycle`] | a token that holders only add to: sums | proven, and below [`Iteration`] |
 //! | [`GraphWalk`] | as [`Iteration`], on any graph: one value for each pair | proven |
 //! | [`GraphPairs`] | the same for all pairs at once, by Renyi divergences | proven, and above [`GraphWalk`] for most pairs |
+//! | [`WorstPair`] | the ledgers of such a walk, by the worst of these pairs | proven |
 //! | [`Reissued`] | as [`Iteration`], where the token may be issued again past a member that is gone | proven |
 //! | [`Ring`] | a sum that goes round a ring | proven |
 //! | [`Clones`] | the histogram of a ring, by amplification by shuffling | proven |
@@ -41,7 +42,7 @@ pub use clones::Clones;
 pub use cycle::Cycle;
 pub use estimate::{Estimate, PathMixture};
 pub use graph::{Gossip, GossipPairs, PAIRS_EDGES_MAX, PAIRS_MEMBERS_MAX, PaperGossip, WorstAndMean};
-pub use graph_walk::{GraphPairs, GraphWalk};
+pub use graph_walk::{GraphPairs, GraphWalk, WorstPair};
 pub use iteration::Iteration;
 pub use reissued::Reissued;
 pub use ring::{BadRing, Ring, RingBy, Shares, reissue_law};

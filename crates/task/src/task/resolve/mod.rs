@@ -45,6 +45,7 @@ pub(super) fn resolve(
     let mut model = model(model_config, algorithm, config.privacy.is_some(), lines)?;
     let data = data(required(config.data, "data", lines)?, &paths)?;
     let graph_config = match (algorithm.everyone, config.graph) {
+        (true, Some(written)) if algorithm.takes_graph => written,
         (true, Some(_)) => {
             let what = format!("{} says by itself who writes to whom; accepted: no [graph]", algorithm.name);
             return Err(lines.mistake("graph", what));

@@ -10,8 +10,10 @@
 //! is numbers instead of a closed form; [`super::paper::walk_on_graph`] keeps theirs.
 
 mod pairs;
+mod worst;
 
 pub use pairs::GraphPairs;
+pub use worst::WorstPair;
 
 use super::convert::{self, Conversion, Moments};
 use super::graph::Gossip;
