@@ -1,5 +1,5 @@
 //! A token that walks over the complete graph (thesis 4.2; Cyffers and Bellet 2022), Algorithm 4.4 and the way of Algorithm 4.5; or along the edges
-//! of another graph ([`way`]).
+//! of another graph (`way.rs`).
 //!
 //! ```text
 //! hop t = 1..T: the holder u_t is uniform among all n members, the one before included;   tau <- step_u(tau) + noise of sigma
@@ -122,7 +122,7 @@ impl<M: Movement> Walk<M> {
         Ok(Walk { config, movement, way: Way::Everyone(config.members) })
     }
 
-    /// The same along the edges of a graph, as [`way`] says. The first holder is anyone, and everyone is told the outcome.
+    /// The same along the edges of a graph, as `way.rs` says. The first holder is anyone, and everyone is told the outcome.
     pub fn along(self, graph: &Graph) -> Result<Self, BadWalk> {
         if self.config.timeout.is_some() {
             return Err(BadWalk::Passed);
