@@ -162,6 +162,4 @@ impl Algorithm for Polar {
 }
 
 #[cfg(test)]
-mod hostile_tests;
-#[cfg(test)]
 mod tests;

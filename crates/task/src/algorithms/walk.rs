@@ -3,7 +3,7 @@
 
 use super::ring::{SHARED, TIMEOUT, TIMEOUT_DEFAULT};
 use super::ring_histogram::REISSUES;
-use super::{Access, Visitor, graph_walk};
+use super::{Access, Visitor};
 use crate::error::Mistake;
 use crate::keys::{CHARGES_MAX, Key, Kind, key};
 use crate::loaded::Loaded;
@@ -71,7 +71,7 @@ fn reissues(task: &Task, agents: usize) -> bool {
     let (hops, _) = of_each(task, agents);
     let asked = task.own.get(REISSUES).and_then(Value::as_integer);
     let is_in_one_place = task.privacy.is_some_and(|privacy| privacy.trust == Trust::Curator);
-    if graph_walk::is_on_graph(task) {
+    if !task.has_everyone() {
         return false;
     }
     asked.map_or(!is_in_one_place && Spacing::of(agents as u64, hops).is_some(), |asked| asked > 0)
