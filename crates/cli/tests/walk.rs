@@ -373,7 +373,7 @@ fn what_descent_by_a_token_cannot_do_is_refused_in_one_line() {
         (format!("{private}colluders = 2\ntrust = \"nobody\"\n"), "accepted with privacy.trust: neither"),
         (private.replace("intercept = true", "trade-off = 2"), "learns one for all"),
         (private.replace("intercept = true", "regularization = \"1/m\""), "accepted: a number"),
-        (private.replace("[model]", "[graph]\nkind = \"ring\"\n[model]"), "accepted: no [graph]"),
+        (private.replace("[model]", "[graph]\nkind = \"knn\"\n[model]"), "computes the graph from private data"),
         (
             private.replace("walk-sgd", "coordinate-descent").replace("hops = 2000", "seed = 1"),
             "model.step is about gradient steps",
